@@ -20,8 +20,8 @@ from headgate.common.stores.memory.boards import MemoryStatusBoard
 from headgate.common.stores.memory.stores import MemoryStores
 from headgate.common.stores.reading import read_entries
 from headgate.common.table import TableEntry, Upstream, VirtualHost, entry_key
-from headgate.translator import loop as loop_module
 from headgate.translator.admission.desk import AdmissionDesk
+from headgate.translator.leading import feeds
 from headgate.translator.loop import TranslatorLoop
 from headgate.translator.status import poster as status_poster
 
@@ -30,7 +30,7 @@ TENANT = {"table": "tenant", "namespaces": ["team-*"]}
 
 @pytest.fixture(autouse=True)
 def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loop_module, "LOOK_AROUND_S", 0.02)
+    monkeypatch.setattr(feeds, "LOOK_AROUND_S", 0.02)
     monkeypatch.setattr(status_poster, "QUIET_S", 0.01)
 
 

@@ -15,7 +15,7 @@ from fakes.translating import Follower, ListedLog
 from fakes.translator_loop import digests_of, fill, idle, manifest_of, running
 from headgate.common.deltas import Delta, LastGood
 from headgate.common.stores.memory.stores import MemoryStores
-from headgate.translator import loop as loop_module
+from headgate.translator.leading import feeds
 from headgate.translator.loop import TranslatorLoop
 from headgate.translator.status import poster as status_poster
 from unit.translator.world.test_incremental import STEPS
@@ -118,7 +118,7 @@ def test_two_loops_agree_whoever_leads_and_takeovers_publish_nothing(history: li
 
 async def _lead_by_turns(history: list[Any]) -> None:
     stores, seats = MemoryStores(), (Seat(is_leader=True), Seat())
-    with patch.object(loop_module, "LOOK_AROUND_S", 0.02), patch.object(status_poster, "QUIET_S", 0.005):
+    with patch.object(feeds, "LOOK_AROUND_S", 0.02), patch.object(status_poster, "QUIET_S", 0.005):
         for cluster in ("a", "b"):
             await fill(stores, cluster=cluster)
         async with AsyncExitStack() as stack:

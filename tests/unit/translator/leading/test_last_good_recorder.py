@@ -13,7 +13,7 @@ from headgate.common.errors import StoreUnavailable
 from headgate.common.resources import ObjectRef
 from headgate.common.stores.memory.stores import MemoryStores
 from headgate.common.table import VirtualHost
-from headgate.translator import loop as loop_module
+from headgate.translator.leading import feeds
 from headgate.translator.leading import last_good_recorder as keeping
 from headgate.translator.loop import TranslatorLoop
 from headgate.translator.status import poster as status_poster
@@ -21,7 +21,7 @@ from headgate.translator.status import poster as status_poster
 
 @pytest.fixture(autouse=True)
 def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loop_module, "LOOK_AROUND_S", 0.02)
+    monkeypatch.setattr(feeds, "LOOK_AROUND_S", 0.02)
     monkeypatch.setattr(status_poster, "QUIET_S", 0.01)
 
 

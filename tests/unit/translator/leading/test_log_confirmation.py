@@ -18,8 +18,8 @@ from headgate.common.snapshot import Manifest, Version
 from headgate.common.status import StatusUpdate
 from headgate.common.stores import LogPosition, LogReplay
 from headgate.common.stores.memory.stores import MemoryStores
-from headgate.translator import loop as loop_module
 from headgate.translator import metrics
+from headgate.translator.leading import feeds
 from headgate.translator.loop import TranslatorLoop
 from headgate.translator.status import poster as status_poster
 
@@ -28,7 +28,7 @@ NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 @pytest.fixture(autouse=True)
 def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loop_module, "LOOK_AROUND_S", 0.02)
+    monkeypatch.setattr(feeds, "LOOK_AROUND_S", 0.02)
     monkeypatch.setattr(status_poster, "QUIET_S", 0.01)
 
 

@@ -30,13 +30,13 @@ from headgate.common.heartbeats import Heartbeat
 from headgate.common.snapshot import SCHEMA, Version
 from headgate.common.status import StatusUpdate
 from headgate.common.stores.memory.stores import MemoryStores
-from headgate.translator import loop as loop_module
+from headgate.translator.leading import feeds
 from headgate.translator.status import poster as status_poster
 
 
 @pytest.fixture(autouse=True)
 def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loop_module, "LOOK_AROUND_S", 0.02)
+    monkeypatch.setattr(feeds, "LOOK_AROUND_S", 0.02)
     monkeypatch.setattr(status_poster, "QUIET_S", 0.01)
 
 
@@ -293,7 +293,7 @@ async def test_a_translator_that_is_behind_stands_back_until_it_has_read_the_log
         foreign = ours.model_copy(update={"version": Version(ours.version.epoch, 2), "chunks": ()})
         await stores.snapshots.commit(foreign, await stores.snapshots.read_pointer("default"))
         translator.inputs.intake._sequence = 0  # as if the log had gone on meanwhile
-        translator._schedule()
+        translator.schedule.add()
         await stores.log_writer.append(applied(ingress("new", host="new.example")))
         await idle(stores, translator)
         assert {"a.example", "new.example"} <= set(await table_of(stores))

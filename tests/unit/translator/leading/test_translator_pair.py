@@ -20,15 +20,16 @@ from headgate.common.stores import LogBatch, LogReplay
 from headgate.common.stores.memory.log import MemoryDeltaLog
 from headgate.common.stores.memory.snapshots import MemorySnapshotStore
 from headgate.common.stores.memory.stores import MemoryStores
-from headgate.translator import loop as loop_module
+from headgate.translator.leading import feeds
 from headgate.translator.leading.leadership import PATIENCE, CatchUp
+from headgate.translator.leading.output import Output
 from headgate.translator.loop import TranslatorLoop
 from headgate.translator.status import poster as status_poster
 
 
 @pytest.fixture(autouse=True)
 def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loop_module, "LOOK_AROUND_S", 0.02)
+    monkeypatch.setattr(feeds, "LOOK_AROUND_S", 0.02)
     monkeypatch.setattr(status_poster, "QUIET_S", 0.01)
 
 
@@ -236,7 +237,7 @@ async def test_one_that_has_read_less_of_the_log_waits_with_its_first_commit() -
             await until(lambda: "read more of the log" in (other.inputs.obstacle(leads=other.leads) or ""))
             assert version_of(stores) == second
             late.flows.set()
-            await until(lambda: other.inputs.intake.sequence == sequence and other._due is None)
+            await until(lambda: other.inputs.intake.sequence == sequence and other.schedule.is_empty)
             assert version_of(stores) == second
 
 
@@ -310,13 +311,13 @@ async def test_a_log_that_was_made_anew_is_waited_for() -> None:
 async def test_whoever_begins_to_lead_looks_what_gateways_serve_before_it_commits(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def rest(self: TranslatorLoop) -> None:
+    async def rest(self: feeds.Feeds, output: Output) -> None:
         """It is not yet time to look around again."""
 
     stores = await filled()
     async with pair(stores) as both:
         await idle(stores, both.one, both.other)
-        monkeypatch.setattr(TranslatorLoop, "_look", rest)
+        monkeypatch.setattr(feeds.Feeds, "look", rest)
         before = version_of(stores)
         assert before is not None
         # Committed by one that is gone, to a store that was set back since.

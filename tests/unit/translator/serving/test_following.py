@@ -25,8 +25,8 @@ from headgate.common.table import Upstream
 from headgate.common.table.upstream_key import UpstreamKey
 from headgate.common.table_image import TableImage, encode_entry
 from headgate.operations.committing.held_table import HeldTable, is_refusal, with_endpoints_of
-from headgate.translator import loop as loop_module
 from headgate.translator.composition import DIALECTS
+from headgate.translator.leading import feeds
 from headgate.translator.serving.following import Following
 from headgate.translator.status import poster as status_poster
 from headgate.translator.translation import Translation
@@ -126,7 +126,7 @@ def test_two_translators_agree_on_what_is_rolled_out_whoever_leads(history: list
 async def _roll_out_by_turns(history: list[Any]) -> None:
     stores, seats = MemoryStores(), (Seat(is_leader=True), Seat())
     policy: dict[str, Any] = {"rollout_shares": [50.0], "rollout_window_s": 3600.0}
-    with patch.object(loop_module, "LOOK_AROUND_S", 0.02), patch.object(status_poster, "QUIET_S", 0.005):
+    with patch.object(feeds, "LOOK_AROUND_S", 0.02), patch.object(status_poster, "QUIET_S", 0.005):
         for cluster in ("a", "b"):
             await fill(stores, cluster=cluster)
         async with AsyncExitStack() as stack:

@@ -34,8 +34,8 @@ from headgate.common.table.upstream_key import UpstreamKey
 from headgate.operations.changing.pinning import Pinned, TablePins
 from headgate.operations.committing.manual import ChangeRequest
 from headgate.operations.errors import NothingToDo
-from headgate.translator import loop as loop_module
 from headgate.translator.fragments.upstream_refs import RefusalRef, ResourceRef, ServicePortRef
+from headgate.translator.leading import feeds
 from headgate.translator.leading import output as output_module
 from headgate.translator.loop import TranslatorLoop
 from headgate.translator.status import poster as status_poster
@@ -46,7 +46,7 @@ OLD, NEW = "a/default/old:80", "a/default/new:80"
 
 @pytest.fixture(autouse=True)
 def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loop_module, "LOOK_AROUND_S", 0.02)
+    monkeypatch.setattr(feeds, "LOOK_AROUND_S", 0.02)
     monkeypatch.setattr(status_poster, "QUIET_S", 0.01)
 
 

@@ -16,15 +16,15 @@ from headgate.common.heartbeats import Heartbeat
 from headgate.common.snapshot import Version
 from headgate.common.status import ConditionType, StatusCondition, StatusUpdate
 from headgate.common.stores.memory.stores import MemoryStores
-from headgate.translator import loop as loop_module
+from headgate.translator.leading import feeds
 from headgate.translator.status import poster as status_poster
 from headgate.translator.status import statuses
 
 
 @pytest.fixture(autouse=True)
 def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loop_module, "LOOK_AROUND_S", 0.02)
-    monkeypatch.setattr(loop_module, "FIRST_LOOK_S", 0.005)
+    monkeypatch.setattr(feeds, "LOOK_AROUND_S", 0.02)
+    monkeypatch.setattr(feeds, "FIRST_LOOK_S", 0.005)
     monkeypatch.setattr(status_poster, "QUIET_S", 0.01)
 
 

@@ -23,7 +23,7 @@ from headgate.operations.changing.pinning import TablePins
 from headgate.operations.changing.rollout_control import RolloutControl
 from headgate.operations.committing.manual import ChangeRequest
 from headgate.operations.errors import NothingToDo
-from headgate.translator import loop as loop_module
+from headgate.translator.leading import feeds
 from headgate.translator.leading import output as output_module
 from headgate.translator.loop import TranslatorLoop
 from headgate.translator.serving.rollout import decision as rollouts
@@ -45,7 +45,7 @@ TO_NEW = ingress("web", host="a.example", service="new")
 
 @pytest.fixture(autouse=True)
 def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loop_module, "LOOK_AROUND_S", 0.02)
+    monkeypatch.setattr(feeds, "LOOK_AROUND_S", 0.02)
     monkeypatch.setattr(status_poster, "QUIET_S", 0.01)
 
 
@@ -557,5 +557,5 @@ async def test_a_table_that_becomes_empty_is_rolled_out_too_and_committed_once()
         assert await next_of(stores) == {}
         for _ in range(3):
             seen = translator.output.surroundings
-            await until(lambda seen=seen: translator.output.surroundings is not seen and translator._due is None)
+            await until(lambda seen=seen: translator.output.surroundings is not seen and translator.schedule.is_empty)
         assert version_of(stores) == rollout.target
