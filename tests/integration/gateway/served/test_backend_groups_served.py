@@ -501,3 +501,16 @@ async def test_status_of_a_main_backend_that_was_answered_by_a_plugin_is_its_own
     async with grouped(failover("g", up("a", plugins=(answer,)), up("b"), 503)) as (proxy, origin):
         got = await proxy.get()
     assert (got.status, got.body, origin["b"].heads) == (503, b"no", [])
+
+
+async def test_a_hashed_group_without_an_endpoint_says_why() -> None:
+    hashed = Hashed(backends=(up("gone"), up("lost"), up("a", 0)), keys=(HashKey(source="header", name="x-user"),))
+    async with grouped(group("g", hashed=hashed)) as (proxy, _):
+        reasons = {(await proxy.get(X_User=str(number)))["x-headgate-reason"] for number in range(8)}
+        assert reasons == {"gone is not in the table", "lost is not in the table"}
+
+
+async def test_a_hashed_group_of_one_upstream_twice_uses_both() -> None:
+    hashed = Hashed(backends=(up("a", plugins=mark("1")), up("a", plugins=mark("2"))), keys=(HashKey(source="path"),))
+    async with grouped(group("g", hashed=hashed)) as (proxy, _):
+        assert {(await proxy.get(f"/{number}"))["x-from"] for number in range(12)} == {"1", "2"}

@@ -140,3 +140,13 @@ async def test_plugin_that_recognises_consumers_is_refused_on_a_backend() -> Non
         got = await proxy.get()
     assert got.status == 500
     assert "recognises consumers" in got["x-headgate-reason"]
+
+
+async def test_backends_of_one_upstream_are_told_apart_by_the_cookie() -> None:
+    backends = [Backend(upstream="up", plugins=(marking(name)[1],)) for name in ("one", "two")]
+    route = split(*backends, stickiness=Stickiness(cookie="S"))
+    async with origins(answering(OK)) as (origin,), served(site(route), at(origin.port)) as proxy:
+        for name in ("one", "two"):
+            first = await proxy.get()
+            again = {(await proxy.get(Cookie=first.cookie))["x-from"] for _ in range(3)}
+            assert (first["x-from"], again) == (name, {name})

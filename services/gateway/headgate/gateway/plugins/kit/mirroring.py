@@ -17,9 +17,7 @@ from headgate.gateway.plugins.kit.memory import Allocation, plugin_memory
 
 _ANSWER_LIMIT = 16 << 20
 MAX_HELD: Final = 128 << 20
-"""Bytes of bodies under way, for each use: the default of `max_body` times that of `max_in_flight`."""
-
-
+"""Bytes of bodies under way, for each mirror: the default of `max_body` times that of `max_in_flight`."""
 MIRROR: Final = "proxy-mirror"
 """Name of the plugin; that of a consumer stands in the place of the mirrors of its route."""
 ORDER: Final = 1010
