@@ -25,7 +25,17 @@ from headgate.cli.up.embedded_nats import EmbeddedNats
 from headgate.common.heartbeats import Heartbeat
 from headgate.common.sealing import load_or_create_key_pair
 from headgate.common.stores.nats import NatsStores
-from headgate.common.table import Consumer, Credential, Endpoint, PluginUse, Upstream
+from headgate.common.table import (
+    Backend,
+    BackendGroup,
+    Consumer,
+    Credential,
+    Endpoint,
+    Mirror,
+    PluginUse,
+    Upstream,
+    Weighted,
+)
 from headgate.common.table_image import TableImage
 from headgate.gateway.tls import FALLBACK_NAME, self_signed
 
@@ -96,6 +106,31 @@ async def test_pages_explain_and_list_what_is_served(
         metrics = (await gateway.admin("/metrics"))[1]
         assert "headgate_table_revision 1.0" in metrics
         assert "headgate_requests_total" in metrics
+
+
+async def test_groups_and_mirrors_of_a_table_are_served_and_shown(
+    tmp_path: Path, broker: EmbeddedNats, stores: NatsStores, echo: EchoServer
+) -> None:
+    async with EchoServer("two") as shadow:
+        split = Weighted(backends=(Backend(upstream="gone", weight=0), Backend(upstream="up")))
+        both = BackendGroup(key="both", weighted=split, provenance=ORIGIN)
+        copies = Weighted(backends=(Backend(upstream="shadow"),))
+        shadows = BackendGroup(key="shadows", weighted=copies, provenance=ORIGIN)
+        routed = {"backends": (Backend(group="both"),), "mirrors": (Mirror(group="shadows"),)}
+        at_shadow = upstream("shadow", Endpoint(address="127.0.0.1", port=shadow.port))
+        site = host("foo.com", route("/").model_copy(update=routed))
+        await commit(stores.snapshots, TableImage([site, backend(echo), at_shadow, both, shadows]), (1, 1))
+        async with GatewayProcess(tmp_path / "data", broker.url) as gateway:
+            await gateway.ready()
+            assert (await gateway.get())["name"] == "one"
+            await until(lambda: shadow.requests == 1, BOUND_S)
+            table = json.loads((await gateway.admin("/table"))[1])
+            assert table["hosts"][0]["routes"][0]["backends"] == [{"group": "both", "weight": 1}]
+            explanation = json.loads((await gateway.admin("/explain?url=http://foo.com/x"))[1])
+            assert [(one["upstream"], one["groups"]) for one in explanation["backends"] if one["share"]] == [
+                ("up", ["both"])
+            ]
+            assert explanation["mirrors"] == [{"target": "shadows", "share": 1.0, "unavailable": ""}]
 
 
 @pytest.mark.parametrize("names", ["apisix", "headgate"])
