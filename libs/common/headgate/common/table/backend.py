@@ -25,7 +25,8 @@ class Backend(Entry):
     mirrors: tuple[Mirror, ...] = ()
     """Where copies of these requests go."""
     timeouts: Timeouts = Timeouts()
-    """What is given here stands in the place of the route's. `request_s` begins when the backend is chosen."""
+    """What is given here stands in the place of the route's. `request_s` begins when the backend is chosen, and
+    bounds the rest of the request."""
 
     @model_validator(mode="after")
     def _has_one_target(self) -> Self:

@@ -1,4 +1,4 @@
-"""A plugin, and what it is told."""
+"""A plugin, and its configuration."""
 
 from typing import ClassVar, Protocol, Self
 
@@ -28,7 +28,7 @@ class PluginUse(Entry):
     order: int | None = None
     """Instead of the plugin's own; greater runs earlier."""
     fault: str = ""
-    """Why nobody can follow it, where requests must not come through without it: gateways refuse them."""
+    """Why the plugin cannot be followed, if requests must not come through without it: gateways refuse them."""
     is_global: bool = False
     """Runs before the plugins of routes, whatever the orders; no route's and no consumer's of the same name stands
     in its place."""

@@ -1,7 +1,7 @@
 """The backends of a route or of a group, and which of them gets a request.
 
-A backend that has nobody available fails its share of the requests: sending that share to the others would make 5 % of
-a canary the load of all. Hashed groups pass over it, as their backends are there for each other.
+A backend without an available endpoint fails its share of the requests: sending that share to the others would make
+5 % of a canary the load of all. Hashed groups pass over it, as their backends are there for each other.
 """
 
 from collections import Counter

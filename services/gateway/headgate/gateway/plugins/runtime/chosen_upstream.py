@@ -27,7 +27,7 @@ class ChosenUpstream:
         self.read_timeout_s: float | None = route.read_timeout_s
         self.policies: RoutePolicies | None = route.policies
         self.traffic: RouteTraffic | None = None
-        """Found anew for each request: it is that of the pair of route and upstream."""
+        """Looked up for each request: it is that of the pair of route and upstream."""
 
     def choose(self, tried: "Collection[EndpointPool]", source: "RequestSource") -> "EndpointPool | None":
         """Choose an endpoint of the upstream."""
@@ -63,7 +63,7 @@ class ChosenWay:
         """Seconds from now on that the request may take; None: as long as the route allows."""
         self.policies = policies
         self.traffic: RouteTraffic | None = None
-        """Found anew for each request: it is that of the pair of route and upstream."""
+        """Looked up for each request: it is that of the pair of route and upstream."""
         for timeouts in way.timeouts:
             self.connect_timeout_s = timeouts.connect_s or self.connect_timeout_s
             self.send_timeout_s = timeouts.send_s or self.send_timeout_s
