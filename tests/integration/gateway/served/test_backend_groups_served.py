@@ -279,6 +279,19 @@ async def test_the_fallback_gets_the_requests_while_the_main_backend_has_no_endp
         assert await proxy.bodies(2) == ["a", "a"]
 
 
+async def test_the_fallback_gets_the_requests_while_all_endpoints_of_the_main_backend_are_unhealthy() -> None:
+    async with grouped(failover("g", up("a"), up("b"))) as (proxy, origin):
+        assert await proxy.bodies(1) == ["a"]
+        proxy.slot(origin["a"].port).mark(is_healthy=False)
+        assert await proxy.bodies(2) == ["b", "b"]
+        proxy.slot(origin["b"].port).mark(is_healthy=False)
+        assert await proxy.bodies(1) == ["a"]
+        proxy.slot(origin["b"].port).mark(is_healthy=True)
+        assert await proxy.bodies(1) == ["b"]
+        proxy.slot(origin["a"].port).mark(is_healthy=True)
+        assert await proxy.bodies(2) == ["a", "a"]
+
+
 async def test_a_client_of_the_fallback_stays_there_where_the_group_is_sticky() -> None:
     chosen = failover("g", up("a"), up("b")).model_copy(update={"stickiness": Stickiness(cookie="G")})
     async with grouped(chosen) as (proxy, origin):

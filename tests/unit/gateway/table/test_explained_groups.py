@@ -17,7 +17,7 @@ from headgate.common.table import (
 )
 from headgate.gateway.plugins.runtime.preview import preview_plugins
 from headgate.gateway.table.explaining.explain import explain
-from headgate.gateway.table.explaining.explanation import Explanation
+from headgate.gateway.table.explaining.explanation import Explanation, HealthNote
 from headgate.gateway.table.view import EntryView
 
 CORS = (PluginUse(name="cors"),)
@@ -103,3 +103,12 @@ def test_a_group_that_cannot_be_served_is_named_with_its_fault() -> None:
         "backend group gone is not in the table",
     ]
     assert found.verdict == "r sends it to g (33%), b (33%), gone (33%); 503 for the share of g, gone"
+
+
+def test_a_main_backend_whose_endpoints_are_all_unhealthy_leaves_its_requests_to_the_fallback() -> None:
+    failover = group("g", failover=Failover(main=Backend(upstream="a"), fallback=Backend(upstream="b")))
+    site = host("x", route("/", name="r").model_copy(update={"backends": (Backend(group="g"),)}))
+    entries = site, upstream("a", endpoint(1)), upstream("b", endpoint(2)), failover
+    notes = {"a": {("10.0.0.1", 80): HealthNote(is_unhealthy=True)}}
+    found = explain(EntryView(entries), "GET", "x", "/", health_of=lambda key: notes.get(key, {}))
+    assert found.verdict == "r sends it to b (100%)"

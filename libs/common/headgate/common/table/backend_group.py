@@ -29,7 +29,7 @@ class Weighted(Entry):
 class Hashed(Entry):
     """Backends of which a request's keys choose one: that with the highest random weight (rendezvous hashing).
 
-    One that has no endpoint is passed over, and only its keys move. A request without any key goes by weights.
+    One that has no healthy endpoint is passed over, and only its keys move. A request without any key goes by weights.
     """
 
     backends: tuple[Backend, ...] = Field(min_length=1)

@@ -72,6 +72,11 @@ class CompiledBackend:
         """Why it has no endpoint; empty if it has."""
         return self.target.unavailable
 
+    @property
+    def has_healthy(self) -> bool:
+        """Whether it has a healthy endpoint."""
+        return self.target.has_healthy
+
 
 class CanaryBackend(NamedTuple):
     """A backend that some requests go to before the split is asked."""
@@ -126,7 +131,7 @@ class SplitPicker:
 
 
 class HashedPicker:
-    """The highest random weight for the keys of a request, of those that have an endpoint."""
+    """The highest random weight for the keys of a request, of those that have a healthy endpoint."""
 
     def __init__(self, split: Sequence[tuple[CompiledBackend, int]], request_hash: RequestHash) -> None:
         weighted = [(backend, weight) for backend, weight in split if weight]
@@ -144,15 +149,18 @@ class HashedPicker:
         """Choose by the keys, or in turn where the request has none of them."""
         key = self._hash.of(source)
         if key is None:
-            return self._turns.choose(lambda backend: bool(backend.unavailable))
-        found = self._table.find(key, lambda index: bool(self.backends[index].unavailable))
+            return self._turns.choose(lambda backend: not backend.has_healthy)
+        found = self._table.find(key, lambda index: not self.backends[index].has_healthy)
         if found is None:
             found = self._table.find(key)
         return None if found is None else self.backends[found]
 
 
 class FailoverPicker:
-    """The main backend while it has an endpoint, else the fallback."""
+    """The main backend while it has a healthy endpoint, else the fallback.
+
+    Where neither has one the fallback gets the requests only if the main one has no endpoint at all.
+    """
 
     def __init__(self, main: CompiledBackend, fallback: CompiledBackend) -> None:
         self.backends = (main, fallback)
@@ -160,7 +168,9 @@ class FailoverPicker:
     def pick(self, source: "RequestSource") -> CompiledBackend:
         """Choose by health."""
         main, fallback = self.backends
-        return fallback if main.unavailable else main
+        if main.has_healthy:
+            return main
+        return fallback if fallback.has_healthy or main.unavailable else main
 
 
 def _no_fault() -> str:
@@ -226,6 +236,11 @@ class BackendSet:
     def find(self, token: bytes) -> CompiledBackend | None:
         """Return the backend that a cookie names."""
         return self._by_token.get(token)
+
+    @property
+    def has_healthy(self) -> bool:
+        """Whether a backend has a healthy endpoint."""
+        return not self.fault and any(backend.has_healthy for backend in self.backends)
 
     @property
     def unavailable(self) -> str:

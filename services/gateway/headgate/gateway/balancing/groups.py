@@ -51,6 +51,11 @@ class GroupHolder:
         return f"backend group {self.key} {fault}" if fault else ""
 
     @property
+    def has_healthy(self) -> bool:
+        """Whether a backend has a healthy endpoint."""
+        return self.current.has_healthy
+
+    @property
     def unavailable(self) -> str:
         """Why it has no endpoint; empty if it has."""
         return self.current.unavailable

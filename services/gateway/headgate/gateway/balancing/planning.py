@@ -45,6 +45,8 @@ class Plan(NamedTuple):
     """Who is not chosen for its health."""
     ends_at: float
     """Monotonic seconds; infinity if only a change ends it."""
+    has_healthy: bool = True
+    """Whether an endpoint is healthy; without one unhealthy ones may be chosen."""
 
     @property
     def ring(self) -> Turns[EndpointSlot] | None:
@@ -230,8 +232,9 @@ class Planner:
         if self._slow_start is not None:
             self._slow_start.note([slot for slot in self.slots if slot not in out] if out else self.slots, now)
             ends_at = min(ends_at, self._slow_start.next_step(now))
+        has_healthy = len(out) < len(self.slots)
         out -= self._kept_by_panic(loads)
-        return Plan((yield from self._combine(loads, out, now)), out, ends_at)
+        return Plan((yield from self._combine(loads, out, now)), out, ends_at, has_healthy)
 
     def find_untried(self, tried: Collection[EndpointSlot], out: frozenset[EndpointSlot]) -> EndpointSlot | None:
         """Return an endpoint for another attempt where all are tried that get requests: one of the next level."""

@@ -117,6 +117,13 @@ class UpstreamBalancer:
             return self._unavailable
         return f"none of the {len(self.slots)} endpoints of {self.key} that are ready is healthy"
 
+    @property
+    def has_healthy(self) -> bool:
+        """Whether an endpoint that gets new requests is healthy; without one they may go to unhealthy ones."""
+        if self._unavailable or self._planner is None:
+            return not self._unavailable
+        return self._current_plan(self._planner).has_healthy
+
     def choose(self, tried: "Collection[EndpointPool]", source: "RequestSource") -> "EndpointPool | None":
         """Return the next endpoint's pool, a tried one only if there is no other; None if there is none."""
         ring = self._ring
@@ -310,6 +317,11 @@ class UpstreamHolder:
     def unavailable(self) -> str:
         """Why there is nobody to choose; empty if there is."""
         return self.balancer.unavailable
+
+    @property
+    def has_healthy(self) -> bool:
+        """Whether an endpoint that gets new requests is healthy."""
+        return self.balancer.has_healthy
 
     def mark(self, slot: EndpointSlot, is_available: bool) -> None:
         """Take an endpoint out of this upstream, or let it back in, whatever other upstreams think of it."""

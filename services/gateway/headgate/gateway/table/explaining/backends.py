@@ -83,7 +83,7 @@ class BackendExplainer:
             )
         elif group.failover is not None:
             main = list(self._backend(group.failover.main, within._replace(role="main"), 1.0))
-            is_down = all(one.unavailable for one in main)
+            is_down = not any(map(_has_healthy, main))
             yield from (one.model_copy(update={"share": 0.0}) for one in main) if is_down else main
             fallback = within._replace(role="fallback")
             yield from self._backend(group.failover.fallback, fallback, 1.0 if is_down else 0.0)
@@ -122,6 +122,12 @@ class BackendExplainer:
         target = Backend(upstream=mirror.upstream, group=mirror.group)
         found = [each for each in self._backend(target, _Leading(), 1.0) if each.share]
         return "; ".join(each.unavailable for each in found) if all(each.unavailable for each in found) else ""
+
+
+def _has_healthy(backend: ExplainedBackend) -> bool:
+    """Tell whether a backend has a healthy endpoint; without one unhealthy ones may get requests."""
+    taking = (endpoint.state for endpoint in backend.endpoints if endpoint.gets_requests)
+    return any(not state.startswith(("unhealthy", "ejected")) for state in taking)
 
 
 def _explain(
