@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 
 from cluster.facts import OURS, Facts, find_out, uninstall
-from fakes.kubernetes_real import RealCluster
+from fakes.kubernetes.real import RealCluster
 
 NO_ADDRESS = "this machine has no address but loopback ones, which API servers do not take for endpoints"
 _found: list[Facts] = []

@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from fakes.kubernetes_real import MANAGER, RealCluster, eventually
+from fakes.kubernetes.real import MANAGER, RealCluster, eventually
 from headgate.common.resources import APISIX_GROUP
 from headgate.watcher.errors import Absent, ApiStatusError
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from fakes.kubernetes_real import RealCluster
+from fakes.kubernetes.real import RealCluster
 
 TAG = os.environ.get("TAG") or "latest"
 """Of the images, which are never pulled."""

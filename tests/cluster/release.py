@@ -9,8 +9,8 @@ import yaml
 from cluster.facts import HELM, Facts
 from cluster.pods import TAG, ready
 from cluster.serving import CLASS
-from fakes.kubernetes_real import RealCluster, eventually
-from fakes.steady_client import SteadyClient
+from fakes.kubernetes.real import RealCluster, eventually
+from fakes.peers.steady_client import SteadyClient
 from headgate.watcher.errors import Absent
 from stack.engine import ROOT, run
 

@@ -5,10 +5,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from fakes.deltas import endpoint_slice, ingress, ingress_class, service
-from fakes.echo import EchoServer
-from fakes.kubernetes_real import RealCluster
+from fakes.kubernetes.real import RealCluster
+from fakes.peers.echo import EchoServer
 from fakes.stack import Stack
+from fakes.translator.deltas import endpoint_slice, ingress, ingress_class, service
 from headgate.watcher.errors import ApiStatusError
 
 CLASS = "web"

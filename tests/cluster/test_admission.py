@@ -13,11 +13,11 @@ import pytest
 from cryptography import x509
 
 from cluster.serving import CLASS, apply_ingress, apply_service, is_refused, plain, serving
-from fakes.deltas import ingress
-from fakes.echo import EchoServer
-from fakes.kubernetes_real import RealCluster, eventually
-from fakes.ports import free_port
-from fakes.tls import Authority
+from fakes.gateway.ports import free_port
+from fakes.gateway.tls import Authority
+from fakes.kubernetes.real import RealCluster, eventually
+from fakes.peers.echo import EchoServer
+from fakes.translator.deltas import ingress
 
 JsonObject = dict[str, Any]
 

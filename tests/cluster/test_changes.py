@@ -14,11 +14,11 @@ import pytest_asyncio
 
 from cluster.serving import CLASS, PUBLISHED, apply_ingress, apply_service, plain, serving
 from fakes.command import headgate
-from fakes.deltas import endpoint_slice, ingress
-from fakes.echo import EchoServer
-from fakes.kubernetes_real import RealCluster, eventually
+from fakes.gateway.tls import SelfSigned, unverified
+from fakes.kubernetes.real import RealCluster, eventually
+from fakes.peers.echo import EchoServer
 from fakes.stack import Stack
-from fakes.tls import SelfSigned, unverified
+from fakes.translator.deltas import endpoint_slice, ingress
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -18,10 +18,10 @@ from cluster.facts import HELM, Facts
 from cluster.pods import IMAGE, backend, backends, is_ready
 from cluster.release import COMPONENTS, NAME, PODS, ROLLOUT_S, Release
 from cluster.serving import CLASS, apply_ingress, is_refused, plain
-from fakes.deltas import ingress
-from fakes.kubernetes_real import RealCluster, eventually
-from fakes.steady_client import SteadyClient
-from fakes.tls import SelfSigned, unverified
+from fakes.gateway.tls import SelfSigned, unverified
+from fakes.kubernetes.real import RealCluster, eventually
+from fakes.peers.steady_client import SteadyClient
+from fakes.translator.deltas import ingress
 from stack.engine import ROOT
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(1800)]

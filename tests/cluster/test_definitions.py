@@ -12,9 +12,9 @@ from cluster.serving import CLASS, apply_service, plain, serving
 from e2e.test_apisix import (
     test_objects_of_a_cluster_are_served_and_told_how_they_stand as test_objects_of_all_kinds_are_served_and_told,
 )
-from fakes.apisix import one_backend, resource, route, rule
-from fakes.echo import EchoServer
-from fakes.kubernetes_real import RealCluster
+from fakes.kubernetes.real import RealCluster
+from fakes.peers.echo import EchoServer
+from fakes.translator.apisix import one_backend, resource, route, rule
 from headgate.watcher.errors import ApiStatusError
 
 __all__ = ["test_objects_of_all_kinds_are_served_and_told"]

@@ -16,9 +16,9 @@ from cluster.facts import HELM, Facts
 from cluster.pods import TAG, backend, backends, ready
 from cluster.release import PODS, ROLLOUT_S
 from cluster.serving import plain
-from fakes.deltas import ingress
-from fakes.kubernetes_real import RealCluster, eventually
-from fakes.steady_client import SteadyClient
+from fakes.kubernetes.real import RealCluster, eventually
+from fakes.peers.steady_client import SteadyClient
+from fakes.translator.deltas import ingress
 from stack.engine import run
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(1800)]

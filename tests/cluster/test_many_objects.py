@@ -11,10 +11,10 @@ import pytest
 
 from cluster.facts import Facts
 from cluster.serving import CLASS, apply_service, plain, serving
-from fakes.deltas import ingress
-from fakes.echo import EchoServer
-from fakes.kubernetes_real import RealCluster, eventually
+from fakes.kubernetes.real import RealCluster, eventually
+from fakes.peers.echo import EchoServer
 from fakes.stack import Stack
+from fakes.translator.deltas import ingress
 from headgate.watcher.errors import Absent
 
 COUNT = 2500

@@ -9,7 +9,7 @@ import pytest
 from cluster.facts import Facts
 from cluster.pods import PORT, backend, backends, is_ready
 from cluster.serving import apply_ingress, serving
-from fakes.kubernetes_real import RealCluster, eventually
+from fakes.kubernetes.real import RealCluster, eventually
 
 
 async def is_reached(address: str) -> bool:

@@ -8,11 +8,11 @@ import yaml
 
 from cluster.serving import CLASS, PUBLISHED, apply_ingress, apply_service, serving
 from fakes.command import headgate
-from fakes.echo import EchoServer
-from fakes.kubernetes_real import RealCluster, eventually
-from fakes.nats import real_bus
+from fakes.kubernetes.real import RealCluster, eventually
+from fakes.peers.echo import EchoServer
 from fakes.service_process import running_service
 from fakes.stack import Stack
+from fakes.stores.nats import real_bus
 from headgate.common.sealing import load_or_create_key_pair
 from headgate.common.stores.nats import NatsStores
 from headgate.watcher.errors import Absent

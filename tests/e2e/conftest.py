@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator
 
 import pytest_asyncio
 
-from fakes.kubernetes_api import FakeKubernetes
-from fakes.kubernetes_hands import FakeHands
+from fakes.kubernetes.api import FakeKubernetes
+from fakes.kubernetes.hands import FakeHands
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

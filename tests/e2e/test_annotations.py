@@ -10,12 +10,12 @@ import pytest
 import pytest_asyncio
 
 from fakes.command import headgate
-from fakes.echo import EchoServer
-from fakes.http2 import Http2Origin, answer_with
-from fakes.manifests import ingress, service, write
-from fakes.ports import free_ports
+from fakes.gateway.ports import free_ports
+from fakes.peers.echo import EchoServer
+from fakes.peers.http2 import Http2Origin, answer_with
+from fakes.peers.steady_client import SteadyClient
 from fakes.stack import Stack
-from fakes.steady_client import SteadyClient
+from fakes.translator.manifests import ingress, service, write
 from fakes.waiting import until
 
 HOST = "demo.example"

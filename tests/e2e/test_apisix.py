@@ -12,16 +12,16 @@ import aiohttp
 import pytest
 import pytest_asyncio
 
-from fakes.apisix import resource, route, rule
-from fakes.deltas import endpoint_slice
-from fakes.deltas import ingress as ingress_object
-from fakes.deltas import service as service_object
-from fakes.echo import EchoServer
-from fakes.kubernetes_hands import Hands
-from fakes.manifests import service, write
-from fakes.ports import free_ports
+from fakes.gateway.ports import free_ports
+from fakes.gateway.tls import Authority, SelfSigned, unverified
+from fakes.kubernetes.hands import Hands
+from fakes.peers.echo import EchoServer
 from fakes.stack import Stack
-from fakes.tls import Authority, SelfSigned, unverified
+from fakes.translator.apisix import resource, route, rule
+from fakes.translator.deltas import endpoint_slice
+from fakes.translator.deltas import ingress as ingress_object
+from fakes.translator.deltas import service as service_object
+from fakes.translator.manifests import service, write
 from fakes.waiting import until
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

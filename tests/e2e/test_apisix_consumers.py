@@ -14,12 +14,12 @@ import jwt
 import pytest
 import pytest_asyncio
 
-from fakes.apisix import resource, route, rule
 from fakes.command import headgate
-from fakes.echo import EchoServer
-from fakes.ldap_server import LdapServer, ldap_server
-from fakes.manifests import service, write
+from fakes.peers.echo import EchoServer
+from fakes.peers.ldap_server import LdapServer, ldap_server
 from fakes.stack import Answer, Stack
+from fakes.translator.apisix import resource, route, rule
+from fakes.translator.manifests import service, write
 from fakes.waiting import until
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -10,11 +10,11 @@ import pytest
 import pytest_asyncio
 
 from fakes.command import headgate
-from fakes.echo import EchoServer
-from fakes.manifests import ingress, service, write
+from fakes.gateway.tls import SelfSigned
+from fakes.peers.echo import EchoServer
+from fakes.peers.steady_client import SteadyClient
 from fakes.stack import Stack
-from fakes.steady_client import SteadyClient
-from fakes.tls import SelfSigned
+from fakes.translator.manifests import ingress, service, write
 
 GOOD = "good.example"
 pytestmark = pytest.mark.asyncio(loop_scope="module")

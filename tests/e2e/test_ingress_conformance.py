@@ -16,10 +16,10 @@ import aiohttp
 import pytest
 import pytest_asyncio
 
-from fakes.echo import EchoServer
-from fakes.kubernetes_hands import Hands
+from fakes.gateway.tls import SelfSigned
+from fakes.kubernetes.hands import Hands
+from fakes.peers.echo import EchoServer
 from fakes.stack import Stack
-from fakes.tls import SelfSigned
 from fakes.waiting import until
 
 JSON = dict[str, Any]

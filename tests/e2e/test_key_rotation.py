@@ -9,11 +9,11 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 from fakes.command import headgate
-from fakes.echo import EchoServer
-from fakes.gateway_process import GatewayProcess
-from fakes.manifests import ingress, service, write
+from fakes.gateway.process import GatewayProcess
+from fakes.gateway.tls import SelfSigned
+from fakes.peers.echo import EchoServer
 from fakes.service_process import running_service
-from fakes.tls import SelfSigned
+from fakes.translator.manifests import ingress, service, write
 from headgate.cli.up.embedded_nats import EmbeddedNats
 from headgate.common.service.tasks import cancel
 

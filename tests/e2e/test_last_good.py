@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from fakes.command import headgate
-from fakes.echo import EchoServer
-from fakes.manifests import ingress, service, write
+from fakes.peers.echo import EchoServer
+from fakes.peers.steady_client import SteadyClient
 from fakes.stack import Stack
-from fakes.steady_client import SteadyClient
+from fakes.translator.manifests import ingress, service, write
 
 HOST = "shop.example"
 BOUND_S = 30.0

@@ -17,7 +17,7 @@ import aiohttp
 import pytest
 import pytest_asyncio
 
-from fakes.ports import free_ports
+from fakes.gateway.ports import free_ports
 from fakes.stack import Stack
 
 ROOT = Path(__file__).parents[2]

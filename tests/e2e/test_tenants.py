@@ -15,13 +15,13 @@ import pytest
 import yaml
 
 from fakes.command import headgate
-from fakes.deltas import deleted
-from fakes.kubernetes_api import FakeKubernetes, Resource
-from fakes.kubernetes_rights import RoleHolder
-from fakes.nats_servers import NatsServer
-from fakes.ports import free_ports
+from fakes.gateway.ports import free_ports
+from fakes.gateway.tls import SelfSigned, unverified
+from fakes.kubernetes.api import FakeKubernetes, Resource
+from fakes.kubernetes.rights import RoleHolder
 from fakes.stack import Stack
-from fakes.tls import SelfSigned, unverified
+from fakes.stores.nats_servers import NatsServer
+from fakes.translator.deltas import deleted
 from headgate.common.bus.access import NatsAccess
 from headgate.common.bus.connection import Bus
 from headgate.common.resources import APISIX_KINDS

@@ -6,7 +6,7 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 from fakes.command import headgate
-from fakes.ports import free_ports
+from fakes.gateway.ports import free_ports
 from fakes.service_process import running_service
 from fakes.stack import Stack
 from headgate.cli.up.data_dir import read_state

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import aiohttp
 
-from fakes.echo import EchoServer
-from fakes.kubernetes_api import FakeKubernetes
-from fakes.kubernetes_objects import endpoint_slice, ingress, service
-from fakes.ports import free_ports
+from fakes.gateway.ports import free_ports
+from fakes.kubernetes.api import FakeKubernetes
+from fakes.kubernetes.objects import endpoint_slice, ingress, service
+from fakes.peers.echo import EchoServer
 
 ROOT = Path(__file__).parents[2]
 BOUND_S = 90.0

@@ -11,7 +11,7 @@ from typing import Any
 
 import aiohttp
 
-from fakes.ports import free_ports
+from fakes.gateway.ports import free_ports
 from fakes.stack import Stack
 from headgate.cli.up.data_dir import read_state
 

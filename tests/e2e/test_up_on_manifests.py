@@ -10,10 +10,10 @@ import aiohttp
 import pytest
 import pytest_asyncio
 
-from fakes.echo import EchoServer
-from fakes.manifests import ingress, service, write
-from fakes.ports import free_ports
+from fakes.gateway.ports import free_ports
+from fakes.peers.echo import EchoServer
 from fakes.stack import Stack
+from fakes.translator.manifests import ingress, service, write
 from fakes.waiting import until
 from headgate.cli.up.embedded_nats import EmbeddedNats
 

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from fakes.command import headgate
-from fakes.echo import EchoServer
-from fakes.gateway_process import GatewayProcess, commit
-from fakes.gateway_table import host, upstream
-from fakes.manifests import ingress, service, write
-from fakes.redis import RedisServer, eventually, linked, real_redis
+from fakes.gateway.process import GatewayProcess, commit
+from fakes.gateway.table import host, upstream
+from fakes.peers.echo import EchoServer
 from fakes.stack import Stack
+from fakes.stores.redis import RedisServer, eventually, linked, real_redis
+from fakes.translator.manifests import ingress, service, write
 from headgate.common.stores.redis.stores import tables_on
 from headgate.common.table import Endpoint
 from headgate.common.table_image import TableImage

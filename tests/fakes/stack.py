@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import aiohttp
 
-from fakes.ports import free_ports
+from fakes.gateway.ports import free_ports
 from headgate.cli.up.data_dir import read_state
 from headgate.operations.status.up_state import UpState
 

@@ -11,12 +11,12 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from fakes.echo import EchoServer
-from fakes.fallible_link import FallibleLink
-from fakes.kubernetes_api import FakeKubernetes
-from fakes.nats_servers import NatsServer
-from fakes.ports import free_ports
+from fakes.gateway.ports import free_ports
+from fakes.kubernetes.api import FakeKubernetes
+from fakes.peers.echo import EchoServer
 from fakes.service_process import ServiceProcess
+from fakes.stores.fallible_link import FallibleLink
+from fakes.stores.nats_servers import NatsServer
 from faults.desired import Desired
 from faults.observed import Door
 from faults.recorded_log import RecordedLog

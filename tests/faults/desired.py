@@ -8,9 +8,9 @@ import json
 import random
 from collections.abc import Sequence
 
-from fakes.deltas import applied, endpoint_slice, ingress, service
-from fakes.echo import EchoServer
-from fakes.kubernetes_api import FakeKubernetes
+from fakes.kubernetes.api import FakeKubernetes
+from fakes.peers.echo import EchoServer
+from fakes.translator.deltas import applied, endpoint_slice, ingress, service
 from headgate.common.deltas import Delta
 from headgate.common.resources import ENDPOINT_SLICE, INGRESS, SERVICE, JsonObject
 from headgate.watcher.objects.preparing import strip

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fakes.nats import lose_store
+from fakes.stores.nats import lose_store
 from faults.starved import StarvedPlane, starved
 
 BOUND_S = 600.0

@@ -16,9 +16,9 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 from fakes.cpu_share import cpu_share
-from fakes.kubernetes_api import FakeKubernetes
-from fakes.kubernetes_objects import endpoint_slice, ingress, service
-from fakes.ports import free_port
+from fakes.gateway.ports import free_port
+from fakes.kubernetes.api import FakeKubernetes
+from fakes.kubernetes.objects import endpoint_slice, ingress, service
 from fakes.service_process import ServiceProcess
 from headgate.cli.up.embedded_nats import EmbeddedNats
 from headgate.common.bus.connection import Bus

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import nats.errors
 
-from fakes.nats_cluster import NatsCluster, nats_cluster
-from fakes.nats_servers import NatsServer
-from fakes.redis import RedisServer, WatchedPair, eventually
+from fakes.stores.nats_cluster import NatsCluster, nats_cluster
+from fakes.stores.nats_servers import NatsServer
+from fakes.stores.redis import RedisServer, WatchedPair, eventually
 from headgate.common.bus.access import NatsAccess
 from headgate.common.bus.connection import Bus
 

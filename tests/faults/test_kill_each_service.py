@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from fakes.echo import EchoServer
-from fakes.manifests import ingress, service, write
+from fakes.peers.echo import EchoServer
+from fakes.peers.steady_client import SteadyClient
 from fakes.stack import Stack
-from fakes.steady_client import SteadyClient
+from fakes.translator.manifests import ingress, service, write
 
 HOST = "web.example"
 

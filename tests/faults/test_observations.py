@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from fakes.deltas import applied, endpoint_slice, ingress, service
-from fakes.kubernetes_api import FakeKubernetes
+from fakes.kubernetes.api import FakeKubernetes
+from fakes.translator.deltas import applied, endpoint_slice, ingress, service
 from faults.desired import Desired
 from faults.observed import Observed, Table
 from faults.recorded_log import RecordedLog, digest_of

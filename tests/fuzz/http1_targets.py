@@ -17,7 +17,7 @@ import h11
 import httptools
 import uvloop
 
-from fakes.proxied import OK, AnyRouter, Target
+from fakes.gateway.proxied import OK, AnyRouter, Target
 from headgate.gateway.proxy.clock import Clock
 from headgate.gateway.proxy.config import ProxyConfig
 from headgate.gateway.proxy.context import ProxyContext

@@ -6,7 +6,7 @@ from typing import Any
 
 import hyperframe.frame
 
-from fakes.proxied import AnyRouter, RecordedLog, Target
+from fakes.gateway.proxied import AnyRouter, RecordedLog, Target
 from headgate.gateway.proxy.clock import Clock
 from headgate.gateway.proxy.config import ProxyConfig
 from headgate.gateway.proxy.context import ProxyContext

@@ -14,7 +14,7 @@ import uvloop
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fakes.proxied import OK, Conversation, Proxied, answering, proxied
+from fakes.gateway.proxied import OK, Conversation, Proxied, answering, proxied
 from headgate.gateway.proxy.config import ProxyConfig
 
 CORPUS = sorted((Path(__file__).parent / "corpus" / "proxy").glob("*.request"))

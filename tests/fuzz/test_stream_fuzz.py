@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fakes.client_hello import alpn, message, real_hello, records, server_name
-from fakes.mqtt import connect
+from fakes.peers.client_hello import alpn, message, real_hello, records, server_name
+from fakes.peers.mqtt import connect
 from fuzz.stream_targets import CHECKS, check_client_hello, check_mqtt_connect, check_proxy_header
 from headgate.gateway.net.proxy_protocol import Addresses, write_proxy_header
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
-from fakes.deltas import applied, endpoint_slice, ingress, service
-from fakes.gateway_table import FakePools
-from fakes.requests import PLAIN
+from fakes.gateway.requests import PLAIN
+from fakes.gateway.table import FakePools
+from fakes.translator.deltas import applied, endpoint_slice, ingress, service
 from headgate.common.sealing import Unsealer
 from headgate.common.snapshot import Chunk, ChunkName, Version
 from headgate.common.stores.memory.snapshots import MemorySnapshotStore

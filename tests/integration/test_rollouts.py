@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from fakes.deltas import endpoint_slice, ingress, service
-from fakes.echo import EchoServer
-from fakes.gateway_process import GatewayProcess
-from fakes.served import closed_port
-from fakes.served_history import History, served_history
-from fakes.steady_client import SteadyClient
+from fakes.gateway.process import GatewayProcess
+from fakes.gateway.served import closed_port
+from fakes.gateway.served_history import History, served_history
+from fakes.peers.echo import EchoServer
+from fakes.peers.steady_client import SteadyClient
+from fakes.translator.deltas import endpoint_slice, ingress, service
 from headgate.common.snapshot import Manifest, Rollout, RolloutPhase
 
 HOST = "a.example"

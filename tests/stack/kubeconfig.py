@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from fakes.deltas import ingress_class
-from fakes.kubernetes_real import RealCluster
+from fakes.kubernetes.real import RealCluster
+from fakes.translator.deltas import ingress_class
 from stack.engine import BUILD_S, ROOT, eventually, run
 from stack.running import Stack, answered_by_red_alone, crash, load
 

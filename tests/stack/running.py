@@ -20,8 +20,8 @@ from typing import Self
 import aiohttp
 from cryptography.x509 import DNSName
 
-from fakes.steady_client import CONNECTIONS, SteadyClient
-from fakes.tls import Authority, Issued
+from fakes.gateway.tls import Authority, Issued
+from fakes.peers.steady_client import CONNECTIONS, SteadyClient
 from stack.engine import BOUND_S, BUILD_S, ROOT, docker, eventually, hear, inspect, run
 
 HOST = "demo.localhost"

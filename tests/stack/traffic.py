@@ -12,7 +12,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from fakes.steady_client import SteadyClient
+from fakes.peers.steady_client import SteadyClient
 from stack.engine import BOUND_S, BUILD_S, docker, eventually, inspect, run
 from stack.running import HOST, REQUESTS, Stack, address_of, answered_by_red_alone, crash, load, port_of
 

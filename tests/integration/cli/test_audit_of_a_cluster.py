@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from fakes.kubernetes_api import FakeKubernetes, Resource
-from fakes.kubernetes_objects import ingress, service
-from fakes.kubernetes_rights import Right, RoleHolder
+from fakes.kubernetes.api import FakeKubernetes, Resource
+from fakes.kubernetes.objects import ingress, service
+from fakes.kubernetes.rights import Right, RoleHolder
 from headgate.cli.__main__ import main
 from headgate.common.resources import APISIX_ROUTE, JsonObject
 from headgate.watcher.sources.kubernetes.listing import PAGE

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from fakes.deltas import applied, endpoint_slice, ingress, service
-from fakes.served_history import History, served_history
-from fakes.translator_loop import INGRESSES, KINDS, SERVICES, announce, fill, mark, running
+from fakes.gateway.served_history import History, served_history
+from fakes.translator.deltas import applied, endpoint_slice, ingress, service
+from fakes.translator.loop import INGRESSES, KINDS, SERVICES, announce, fill, mark, running
 from headgate.common.deltas import ClusterAnnouncement
 from headgate.common.table import Endpoint, Upstream
 from headgate.operations.clusters.decisions import change_cluster

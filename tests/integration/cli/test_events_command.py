@@ -8,9 +8,9 @@ import sys
 
 import pytest
 
-from fakes.deltas import applied, deleted, endpoint_slice, ingress, service
-from fakes.nats import lose_store, real_bus
-from fakes.served_history import History, empty_history
+from fakes.gateway.served_history import History, empty_history
+from fakes.stores.nats import lose_store, real_bus
+from fakes.translator.deltas import applied, deleted, endpoint_slice, ingress, service
 from headgate.common.deltas import Author, Delta, Operation
 from headgate.common.stores.nats import NatsStores
 

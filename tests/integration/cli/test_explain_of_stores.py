@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from fakes.apisix import route, rule
-from fakes.deltas import applied, endpoint_slice, ingress, service
-from fakes.served_history import History, served_history
+from fakes.gateway.served_history import History, served_history
+from fakes.translator.apisix import route, rule
+from fakes.translator.deltas import applied, endpoint_slice, ingress, service
 
 BASE = (
     service(),

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from fakes.deltas import applied, endpoint_slice, ingress, service
-from fakes.nats import real_bus
-from fakes.served_history import History, empty_history, served_history
+from fakes.gateway.served_history import History, empty_history, served_history
 from fakes.service_process import running_service
-from fakes.translator_loop import fill, running
+from fakes.stores.nats import real_bus
+from fakes.translator.deltas import applied, endpoint_slice, ingress, service
+from fakes.translator.loop import fill, running
 from headgate.common.heartbeats import Heartbeat
 from headgate.common.service.tasks import cancel
 from headgate.common.snapshot import Version

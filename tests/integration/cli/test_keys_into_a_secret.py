@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from fakes.kubernetes_api import FakeKubernetes
-from fakes.kubernetes_rights import Right, RoleHolder
-from fakes.sealing import seal
+from fakes.kubernetes.api import FakeKubernetes
+from fakes.kubernetes.rights import Right, RoleHolder
+from fakes.translator.sealing import seal
 from headgate.cli.__main__ import main
 from headgate.common.sealing import Purpose, Unsealer, parse_public_key, read_private_key
 

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from fakes.nats import real_bus
+from fakes.stores.nats import real_bus
 from headgate.common.deltas import ClusterAnnouncement, KindName, SyncMarker, SyncState
 from headgate.common.stores.nats import NatsStores
 from headgate.operations.status.kinds import read_kinds

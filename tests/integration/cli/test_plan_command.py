@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from fakes.deltas import applied, endpoint_slice, ingress, ingress_class, service, tls_secret
-from fakes.served_history import History, empty_history, served_history
-from fakes.translator_loop import KINDS, NOW, fill
+from fakes.gateway.served_history import History, empty_history, served_history
+from fakes.translator.deltas import applied, endpoint_slice, ingress, ingress_class, service, tls_secret
+from fakes.translator.loop import KINDS, NOW, fill
 from headgate.cli.commands import plan as plan_module
 from headgate.common.deltas import ClusterAnnouncement
 

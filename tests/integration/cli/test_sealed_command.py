@@ -4,10 +4,10 @@ from pathlib import Path
 
 from nacl.public import PrivateKey, PublicKey
 
-from fakes.gateway_process import commit
-from fakes.gateway_table import ORIGIN, certificate, host, route, upstream
-from fakes.sealing import seal
-from fakes.served_history import empty_history
+from fakes.gateway.process import commit
+from fakes.gateway.served_history import empty_history
+from fakes.gateway.table import ORIGIN, certificate, host, route, upstream
+from fakes.translator.sealing import seal
 from headgate.common.sealing import load_or_create_key_pair, recipient_id
 from headgate.common.table import Consumer, Credential, PluginUse
 from headgate.common.table_image import TableImage

@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from fakes.deltas import ingress, ref_of
-from fakes.nats import real_bus, real_nats
+from fakes.stores.nats import real_bus, real_nats
+from fakes.translator.deltas import ingress, ref_of
 from fakes.waiting import until
 from headgate.common.admission import Opinion, Outcome, Proposal, admission_subject
 from headgate.common.bus.admission import Answering, ask

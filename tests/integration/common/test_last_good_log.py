@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from fakes.deltas import applied, deleted, ref_of, service
-from fakes.nats import real_bus
+from fakes.stores.nats import real_bus
+from fakes.translator.deltas import applied, deleted, ref_of, service
 from headgate.common.deltas import Delta, GoodVersion, LastGood, LogMessage, delta_subject, last_good_subject
 from headgate.common.stores import DeltaLogReader, LogReplay
 from headgate.common.stores.memory.stores import MemoryStores

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from fakes.kubernetes_api import FakeKubernetes
-from fakes.nats import lose_store, real_bus, real_stores
-from fakes.redis import linked, real_redis, real_tables
+from fakes.kubernetes.api import FakeKubernetes
+from fakes.stores.nats import lose_store, real_bus, real_stores
+from fakes.stores.redis import linked, real_redis, real_tables
 from headgate.common.errors import Conflict, StoreUnavailable
 from headgate.common.leadership.leases import NOBODYS, Lease
 from headgate.common.stores import LeaseBoard

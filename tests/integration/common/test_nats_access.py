@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
-from fakes.nats import real_nats
-from fakes.nats_servers import NatsServer
-from fakes.tls import Authority
+from fakes.gateway.tls import Authority
+from fakes.stores.nats import real_nats
+from fakes.stores.nats_servers import NatsServer
 from headgate.common.bus.access import NatsAccess, NatsTls
 from headgate.common.bus.connection import Bus
 from headgate.common.errors import NotPermitted, SettingsError

@@ -9,8 +9,8 @@ from itertools import count
 import pytest
 from nats.aio import transport
 
-from fakes.cancelling import Moment, cancelled_at
-from fakes.nats import real_bus
+from fakes.stores.cancelling import Moment, cancelled_at
+from fakes.stores.nats import real_bus
 from headgate.common.service import tasks
 from headgate.common.service.tasks import cancel
 from headgate.common.snapshot import Pointer, Version

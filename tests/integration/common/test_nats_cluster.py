@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from fakes.nats_cluster import NatsCluster, nats_cluster
-from fakes.nats_servers import NatsServer
+from fakes.stores.nats_cluster import NatsCluster, nats_cluster
+from fakes.stores.nats_servers import NatsServer
 from headgate.common.bus.connection import Bus
 from headgate.common.deltas import Delta, Operation
 from headgate.common.errors import Conflict, StoreUnavailable

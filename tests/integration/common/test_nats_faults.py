@@ -16,7 +16,7 @@ from nats.aio.client import Client
 from nats.errors import FlushTimeoutError
 from nats.protocol.parser import Parser
 
-from fakes.nats import lose_store, real_bus, real_nats
+from fakes.stores.nats import lose_store, real_bus, real_nats
 from headgate.cli.up.embedded_nats import EmbeddedNats
 from headgate.common.bus.connection import Bus
 from headgate.common.deltas import Delta, LogMessage, Operation

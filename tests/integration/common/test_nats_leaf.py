@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from fakes.echo import EchoServer
-from fakes.fallible_link import FallibleLink
-from fakes.manifests import ingress, service, write
-from fakes.nats_cluster import DEPLOYED, EDGE, NatsCluster, leaf_node, nats_cluster, password_of
-from fakes.ports import free_ports
+from fakes.gateway.ports import free_ports
+from fakes.peers.echo import EchoServer
 from fakes.service_process import running_service
+from fakes.stores.fallible_link import FallibleLink
+from fakes.stores.nats_cluster import DEPLOYED, EDGE, NatsCluster, leaf_node, nats_cluster, password_of
+from fakes.translator.manifests import ingress, service, write
 from fakes.waiting import until
 from headgate.common.admission import Opinion, Outcome, Proposal
 from headgate.common.bus.access import make_context

@@ -16,11 +16,11 @@ from typing import NamedTuple
 import aiohttp
 import pytest
 
-from fakes.echo import EchoServer
-from fakes.manifests import ingress, service, write
-from fakes.nats import real_nats
+from fakes.peers.echo import EchoServer
+from fakes.peers.steady_client import SteadyClient
 from fakes.stack import Stack
-from fakes.steady_client import SteadyClient
+from fakes.stores.nats import real_nats
+from fakes.translator.manifests import ingress, service, write
 from headgate.cli.up.embedded_nats import EmbeddedNats
 from headgate.common.snapshot import Version
 

@@ -3,7 +3,7 @@
 import asyncio
 from contextlib import suppress
 
-from fakes.nats import real_bus
+from fakes.stores.nats import real_bus
 from headgate.common.bus.connection import Bus
 from headgate.common.bus.resync import ask_for_resync, heed_resync
 from headgate.common.errors import StoreUnavailable

@@ -17,12 +17,12 @@ import pytest_asyncio
 from nats.errors import NoRespondersError
 
 from fakes.command import headgate
-from fakes.echo import EchoServer
-from fakes.manifests import ingress, service, write
-from fakes.nats_cluster import NatsCluster, nats_cluster
-from fakes.ports import free_ports
+from fakes.gateway.ports import free_ports
+from fakes.gateway.tls import SelfSigned
+from fakes.peers.echo import EchoServer
 from fakes.service_process import running_service
-from fakes.tls import SelfSigned
+from fakes.stores.nats_cluster import NatsCluster, nats_cluster
+from fakes.translator.manifests import ingress, service, write
 from headgate.common.admission import Opinion, Outcome, Proposal
 from headgate.common.bus.admission import Answering
 from headgate.common.bus.admission import ask as ask_for_opinion

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fakes.nats_servers import NatsServer
+from fakes.stores.nats_servers import NatsServer
 from headgate.common.bus.access import NatsAccess
 from headgate.common.bus.connection import Bus
 from headgate.common.deltas import ClusterAnnouncement, Delta, Operation

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from fakes.nats import lose_store, real_bus
+from fakes.stores.nats import lose_store, real_bus
 from fakes.waiting import until
 from headgate.common.bus.connection import Bus
 from headgate.common.deltas import Delta, Operation

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from fakes.redis import eventually, has_tls, linked
-from fakes.redis_deployed import SERVICE, DeployedRedis, DeployedServer, deployed_redis
+from fakes.stores.redis import eventually, has_tls, linked
+from fakes.stores.redis_deployed import SERVICE, DeployedRedis, DeployedServer, deployed_redis
 from fakes.waiting import until
 from headgate.common.errors import Conflict, StoreUnavailable
 from headgate.common.heartbeats import Heartbeat

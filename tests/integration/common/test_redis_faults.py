@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from fakes.cancelling import Moment, NotReached, cancelled_at
-from fakes.redis import RedisServer, linked, real_redis, real_tables
+from fakes.stores.cancelling import Moment, NotReached, cancelled_at
+from fakes.stores.redis import RedisServer, linked, real_redis, real_tables
 from fakes.waiting import until
 from headgate.common.errors import (
     Conflict,

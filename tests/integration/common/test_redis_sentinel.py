@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from cryptography.x509 import IPAddress
 
-from fakes.redis import SERVICE, WatchedPair, eventually, has_tls, linked, watched_pair
-from fakes.tls import Authority
+from fakes.gateway.tls import Authority
+from fakes.stores.redis import SERVICE, WatchedPair, eventually, has_tls, linked, watched_pair
 from fakes.waiting import until
 from headgate.common.errors import Conflict, StoreUnavailable
 from headgate.common.service.tasks import cancel

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from cryptography.x509 import DNSName, GeneralName, IPAddress
 
-from fakes.redis import Relay, linked, real_redis
-from fakes.tls import Authority
+from fakes.gateway.tls import Authority
+from fakes.stores.redis import Relay, linked, real_redis
 from headgate.common.service.settings import load_settings
 from headgate.common.snapshot import Manifest, Version
 from headgate.common.stores.redis.link import RedisLink

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from fakes.redis import RedisServer, linked, real_redis, users
+from fakes.stores.redis import RedisServer, linked, real_redis, users
 from fakes.waiting import until
 from headgate.common.errors import NotPermitted, StoreError
 from headgate.common.heartbeats import Heartbeat

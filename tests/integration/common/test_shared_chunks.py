@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from fakes.nats import real_bus
-from fakes.redis import linked, real_redis
+from fakes.stores.nats import real_bus
+from fakes.stores.redis import linked, real_redis
 from headgate.common.snapshot import Chunk, Version
 from headgate.common.stores import SnapshotStore
 from headgate.common.stores.collecting import CHUNK_GRACE_S, UnusedChunks

@@ -8,8 +8,8 @@ from typing import Any, Protocol
 
 import pytest
 
-from fakes.nats import real_stores
-from fakes.redis import real_tables
+from fakes.stores.nats import real_stores
+from fakes.stores.redis import real_tables
 from headgate.common.deltas import Author, ClusterAnnouncement, Delta, KindName, LogMessage, Operation, SyncMarker
 from headgate.common.errors import Conflict, NotFound
 from headgate.common.heartbeats import Heartbeat

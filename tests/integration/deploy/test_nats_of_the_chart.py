@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 import pytest_asyncio
 
-from fakes.nats_rendered import RenderedServers, rendered_servers, settings_of
+from fakes.stores.nats_rendered import RenderedServers, rendered_servers, settings_of
 from fakes.waiting import until
 from headgate.common.bus.connection import Bus
 from headgate.common.deltas import ClusterAnnouncement, Delta, Operation

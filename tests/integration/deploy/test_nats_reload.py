@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from fakes.nats_cluster import write_certificates
-from fakes.nats_servers import START_S, NatsServer
+from fakes.stores.nats_cluster import write_certificates
+from fakes.stores.nats_servers import START_S, NatsServer
 from headgate.cli.up.embedded_nats import server_binary
 
 RELOAD = Path(__file__).parents[3] / "deploy" / "helm" / "headgate" / "files" / "reload.py"
@@ -45,7 +45,7 @@ async def test_a_server_shows_every_certificate_that_is_mounted_anew(
 ) -> None:
     binary, tls = tmp_path / f"nats-{secrets.token_hex(4)}", tmp_path / "tls"
     binary.symlink_to(server_binary())  # under a name of its own, as other servers of this machine are not to be told
-    monkeypatch.setattr("fakes.nats_servers.server_binary", lambda: str(binary))
+    monkeypatch.setattr("fakes.stores.nats_servers.server_binary", lambda: str(binary))
     write_certificates(tls)
     config = f'server_name: one\ntls {{ cert_file: "{tls}/tls.crt", key_file: "{tls}/tls.key" }}\n'
     async with NatsServer(tmp_path / "server", config) as server, reloading(binary.name, server.port, tls):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from fakes.gateway_process import open_stores
+from fakes.gateway.process import open_stores
 from headgate.cli.up.embedded_nats import EmbeddedNats
 from headgate.common.stores.nats import NatsStores
 

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from fakes.apisix import route, rule
-from fakes.applied import world
-from fakes.redis import real_redis
-from fakes.served import HOST
+from fakes.gateway.served import HOST
+from fakes.stores.redis import real_redis
+from fakes.translator.apisix import route, rule
+from fakes.translator.applied import world
 
 
 async def test_a_limit_with_delayed_synchronization_counts_each_request_at_once() -> None:

@@ -3,10 +3,10 @@
 import json
 from pathlib import Path
 
-from fakes.echo import EchoServer
-from fakes.forbidden import forbidden
-from fakes.gateway_process import GatewayProcess, commit
-from fakes.gateway_table import host, route, upstream
+from fakes.gateway.process import GatewayProcess, commit
+from fakes.gateway.table import host, route, upstream
+from fakes.kubernetes.forbidden import forbidden
+from fakes.peers.echo import EchoServer
 from headgate.cli.up.embedded_nats import EmbeddedNats
 from headgate.common.stores.nats import NatsStores
 from headgate.common.table import Endpoint

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import aiohttp
 
-from fakes.echo import EchoServer
-from fakes.gateway_process import BOUND_S, GatewayProcess, commit
-from fakes.gateway_table import host, listener, route, upstream
-from fakes.ports import free_ports
-from fakes.streams import stream
+from fakes.gateway.ports import free_ports
+from fakes.gateway.process import BOUND_S, GatewayProcess, commit
+from fakes.gateway.streams import stream
+from fakes.gateway.table import host, listener, route, upstream
+from fakes.peers.echo import EchoServer
 from headgate.cli.up.embedded_nats import EmbeddedNats
 from headgate.common.stores.nats import NatsStores
 from headgate.common.table import Endpoint

@@ -16,10 +16,10 @@ import pytest
 from cryptography import x509
 from cryptography.x509.oid import NameOID
 
-from fakes.echo import EchoServer
-from fakes.gateway_process import BOUND_S, GatewayProcess, commit, open_stores
-from fakes.gateway_table import ORIGIN, certificate, endpoint, host, route, upstream
-from fakes.sealing import seal
+from fakes.gateway.process import BOUND_S, GatewayProcess, commit, open_stores
+from fakes.gateway.table import ORIGIN, certificate, endpoint, host, route, upstream
+from fakes.peers.echo import EchoServer
+from fakes.translator.sealing import seal
 from fakes.waiting import until
 from headgate.cli.up.embedded_nats import EmbeddedNats
 from headgate.common.heartbeats import Heartbeat

@@ -5,12 +5,12 @@ import json
 import re
 from pathlib import Path
 
-from fakes.echo import EchoServer
-from fakes.gateway_process import BOUND_S, GatewayProcess, commit
-from fakes.gateway_table import host, route, upstream
-from fakes.ports import free_port
-from fakes.streams import backend, echo_server, stream
-from fakes.tls import SelfSigned
+from fakes.gateway.ports import free_port
+from fakes.gateway.process import BOUND_S, GatewayProcess, commit
+from fakes.gateway.streams import backend, echo_server, stream
+from fakes.gateway.table import host, route, upstream
+from fakes.gateway.tls import SelfSigned
+from fakes.peers.echo import EchoServer
 from headgate.cli.up.embedded_nats import EmbeddedNats
 from headgate.common.stores.nats import NatsStores
 from headgate.common.table import Endpoint

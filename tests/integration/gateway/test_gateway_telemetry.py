@@ -9,9 +9,9 @@ from aiohttp import web
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from fakes.echo import EchoServer
-from fakes.gateway_process import GatewayProcess, commit, open_stores
-from fakes.gateway_table import ORIGIN, host, route
+from fakes.gateway.process import GatewayProcess, commit, open_stores
+from fakes.gateway.table import ORIGIN, host, route
+from fakes.peers.echo import EchoServer
 from fakes.waiting import until
 from headgate.cli.up.embedded_nats import EmbeddedNats
 from headgate.common.table import Endpoint, Upstream

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from fakes.echo import EchoServer
-from fakes.gateway_process import BOUND_S, GatewayProcess, commit
-from fakes.gateway_table import certificate, host, route, upstream
-from fakes.sealing import seal
-from fakes.tls import Authority
-from fakes.tls_listener import asking, client_context
+from fakes.gateway.process import BOUND_S, GatewayProcess, commit
+from fakes.gateway.table import certificate, host, route, upstream
+from fakes.gateway.tls import Authority
+from fakes.gateway.tls_listener import asking, client_context
+from fakes.peers.echo import EchoServer
+from fakes.translator.sealing import seal
 from headgate.cli.up.embedded_nats import EmbeddedNats
 from headgate.common.sealing import load_or_create_key_pair
 from headgate.common.stores.nats import NatsStores

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import redis
 
-from fakes.redis import RedisServer, eventually, real_redis
+from fakes.stores.redis import RedisServer, eventually, real_redis
 from fakes.waiting import until
 from headgate.gateway.plugins.redis.sessions import SessionsDirectory
 from unit.gateway.plugins.oidc_site import SESSION, Browser, Site, site

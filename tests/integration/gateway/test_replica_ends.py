@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from fakes.balancer import TcpBalancer
-from fakes.gateway_process import BOUND_S, GatewayProcess, commit, open_stores
-from fakes.gateway_table import ORIGIN, host, route
-from fakes.http2 import http2_client, request
-from fakes.ports import free_port
-from fakes.proxied import Client, Conversation, Origin
-from fakes.streams import backend, echo_server, stream
+from fakes.gateway.balancer import TcpBalancer
+from fakes.gateway.ports import free_port
+from fakes.gateway.process import BOUND_S, GatewayProcess, commit, open_stores
+from fakes.gateway.proxied import Client, Conversation, Origin
+from fakes.gateway.streams import backend, echo_server, stream
+from fakes.gateway.table import ORIGIN, host, route
+from fakes.peers.http2 import http2_client, request
 from fakes.waiting import until
 from headgate.cli.up.embedded_nats import EmbeddedNats
 from headgate.common.table import Endpoint, Upstream

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from fakes.ports import free_port
-from fakes.redis import RedisServer, Relay, eventually, real_redis, watched_pair
-from fakes.tls import SelfSigned
+from fakes.gateway.ports import free_port
+from fakes.gateway.tls import SelfSigned
+from fakes.stores.redis import RedisServer, Relay, eventually, real_redis, watched_pair
 from fakes.waiting import until
 from headgate.gateway.plugins.interface import PluginServices
 from headgate.gateway.plugins.redis.counters import CountersDirectory

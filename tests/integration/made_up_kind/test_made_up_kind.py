@@ -16,9 +16,9 @@ import yaml
 from deploy.manifests import rights
 from deploy.manifests.render import CHART, MANIFESTS, ROOT
 
-from fakes.admission_reviews import review
-from fakes.following import Following
-from fakes.kubernetes_api import FakeKubernetes, Resource
+from fakes.kubernetes.admission_reviews import review
+from fakes.kubernetes.api import FakeKubernetes, Resource
+from fakes.kubernetes.following import Following
 from fakes.waiting import until
 from headgate.cli.offline.auditing import audit_paths
 from headgate.cli.offline.tables import translate_paths

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 from nats.js.errors import NotFoundError
 
-from fakes.nats import real_bus
+from fakes.stores.nats import real_bus
 from headgate.common.service.tasks import cancel
 from headgate.common.stores.nats import NatsStores
 from headgate.translator.leading import housekeeping

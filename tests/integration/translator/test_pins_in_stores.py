@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from fakes.nats import real_stores
-from fakes.redis import real_tables
+from fakes.stores.nats import real_stores
+from fakes.stores.redis import real_tables
 from headgate.common.snapshot import Manifest, Rollout, Version
 from headgate.common.stores import SnapshotStore
 from headgate.common.stores.memory.snapshots import MemorySnapshotStore

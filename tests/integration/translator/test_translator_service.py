@@ -12,10 +12,10 @@ from typing import Any, TypeVar
 import aiohttp
 import pytest
 
-from fakes.deltas import applied, endpoint_slice, ingress, ref_of, service
-from fakes.nats import lose_store, real_bus
-from fakes.ports import free_ports
+from fakes.gateway.ports import free_ports
 from fakes.service_process import running_service
+from fakes.stores.nats import lose_store, real_bus
+from fakes.translator.deltas import applied, endpoint_slice, ingress, ref_of, service
 from fakes.waiting import until
 from headgate.cli.up.embedded_nats import EmbeddedNats
 from headgate.common.deltas import ClusterAnnouncement, KindName, SyncMarker, last_good_subject

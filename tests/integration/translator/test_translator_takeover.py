@@ -10,10 +10,10 @@ from typing import Any, NamedTuple, TypeVar
 
 import pytest
 
-from fakes.deltas import applied, endpoint_slice, ingress, service
-from fakes.nats import real_bus
-from fakes.redis import linked, real_redis
 from fakes.service_process import running_service
+from fakes.stores.nats import real_bus
+from fakes.stores.redis import linked, real_redis
+from fakes.translator.deltas import applied, endpoint_slice, ingress, service
 from fakes.waiting import until
 from headgate.common.deltas import ClusterAnnouncement, KindName, SyncMarker
 from headgate.common.leadership.leases import translator_lease

@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 from cryptography import x509
 
-from fakes.admission_reviews import NAME, WebhookClient, review
-from fakes.apisix import resource, route, rule
-from fakes.kubernetes_api import FakeKubernetes
-from fakes.kubernetes_objects import endpoint_slice, ingress, service
-from fakes.nats import real_nats
-from fakes.ports import free_ports
+from fakes.gateway.ports import free_ports
+from fakes.gateway.tls import Authority, SelfSigned
+from fakes.kubernetes.admission_reviews import NAME, WebhookClient, review
+from fakes.kubernetes.api import FakeKubernetes
+from fakes.kubernetes.objects import endpoint_slice, ingress, service
 from fakes.service_process import running_service
-from fakes.tls import Authority, SelfSigned
+from fakes.stores.nats import real_nats
+from fakes.translator.apisix import resource, route, rule
 from headgate.common.sealing import load_or_create_key_pair
 
 RECORDED = Path(__file__).parents[2] / "fixtures" / "kubernetes"

@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 
 import aiohttp
 
-from fakes.admission_reviews import NAME, review
-from fakes.kept_certificate import NAMESPACE, SECRET, authorities, configuration, kept, secret, trusted
-from fakes.kubernetes_api import FakeKubernetes
-from fakes.kubernetes_objects import ingress, service
-from fakes.nats import real_nats
-from fakes.ports import free_ports
+from fakes.gateway.ports import free_ports
+from fakes.kubernetes.admission_reviews import NAME, review
+from fakes.kubernetes.api import FakeKubernetes
+from fakes.kubernetes.kept_certificate import NAMESPACE, SECRET, authorities, configuration, kept, secret, trusted
+from fakes.kubernetes.objects import ingress, service
 from fakes.service_process import running_service
+from fakes.stores.nats import real_nats
 from fakes.waiting import until
 from headgate.common.sealing import load_or_create_key_pair
 

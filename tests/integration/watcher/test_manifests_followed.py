@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fakes.manifest_folder import FollowedFolder, following, service
+from fakes.translator.manifest_folder import FollowedFolder, following, service
 from fakes.waiting import until
 from headgate.common.deltas import Author
 from headgate.common.errors import SettingsError

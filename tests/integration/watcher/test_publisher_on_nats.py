@@ -8,12 +8,12 @@ from pathlib import Path
 
 import aiohttp
 
-from fakes.manifest_folder import service as manifest
-from fakes.nats import lose_store, real_bus, real_nats
-from fakes.ports import free_ports
-from fakes.publishing import ScriptedSource, service
+from fakes.gateway.ports import free_ports
+from fakes.gateway.tls import SelfSigned
 from fakes.service_process import running_service
-from fakes.tls import SelfSigned
+from fakes.stores.nats import lose_store, real_bus, real_nats
+from fakes.translator.manifest_folder import service as manifest
+from fakes.translator.publishing import ScriptedSource, service
 from fakes.waiting import until
 from headgate.common.bus.connection import Bus
 from headgate.common.deltas import ClusterAnnouncement, Delta, LogMessage, Operation, SyncMarker

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from cryptography.x509 import DNSName
 
-from fakes.tls import Authority
+from fakes.gateway.tls import Authority
 from headgate.cli.__main__ import main
 
 QUICKSTART = Path(__file__).parents[3] / "examples" / "quickstart"

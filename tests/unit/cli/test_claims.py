@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from fakes.apisix import resource, route, rule
-from fakes.deltas import ingress
+from fakes.translator.apisix import resource, route, rule
+from fakes.translator.deltas import ingress
 from headgate.cli.offline.claims import Claim, concerned, find_claims
 from headgate.common.problems import Problem, Severity
 

@@ -9,8 +9,8 @@ import pytest
 import yaml
 from aiohttp import web
 
-from fakes.apisix import route, rule
-from fakes.deltas import endpoint_slice, ingress, service
+from fakes.translator.apisix import route, rule
+from fakes.translator.deltas import endpoint_slice, ingress, service
 from headgate.cli.__main__ import main
 from headgate.cli.commands.explain import print_explanation
 from headgate.cli.up.data_dir import locked, write_state

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from fakes.sealing import seal
+from fakes.translator.sealing import seal
 from headgate.cli.__main__ import main
 from headgate.common.sealing import Purpose, Unsealer, parse_public_key, read_private_key
 

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from fakes.fleet import FakeGateway
+from fakes.translator.fleet import FakeGateway
 from headgate.cli.commands.rollout import describe
 from headgate.common.snapshot import ChangedEntries, Manifest, Rollout, RolloutPhase, Version
 from headgate.operations.rollouts.figures import compare

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from nacl.public import PrivateKey, SealedBox
 
-from fakes.sealing import seal
+from fakes.translator.sealing import seal
 from headgate.common.errors import SealingError
 from headgate.common.sealing import (
     ClusterValue,

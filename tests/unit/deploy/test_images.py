@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from fakes.ports import free_port
+from fakes.gateway.ports import free_port
 
 ROOT = Path(__file__).parents[3]
 _spec = importlib.util.spec_from_file_location("libraries", ROOT / "deploy" / "images" / "libraries.py")

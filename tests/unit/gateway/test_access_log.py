@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from fakes.proxied import OK, answering, proxied
+from fakes.gateway.proxied import OK, answering, proxied
 from headgate.gateway.observability.access_log import AccessLog
 from headgate.gateway.observability.log_format import LogFormat
 from headgate.gateway.observability.tracing import Tracing

@@ -3,7 +3,7 @@
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from fakes.gateway_table import compiled, endpoint, host, route, upstream
+from fakes.gateway.table import compiled, endpoint, host, route, upstream
 from headgate.common.table import VirtualHost
 from headgate.gateway.balancing.compile import compile_upstream
 from headgate.gateway.balancing.endpoints import EndpointDirectory

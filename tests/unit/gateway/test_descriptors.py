@@ -18,7 +18,7 @@ soft, hard = (int(number) for number in sys.argv[1:])
 resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 import uvloop
 from prometheus_client import REGISTRY
-from fakes.proxied import proxied
+from fakes.gateway.proxied import proxied
 from fakes.waiting import until
 from headgate.gateway.net import descriptors
 from headgate.gateway.proxy.config import ProxyConfig

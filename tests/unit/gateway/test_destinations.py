@@ -6,8 +6,8 @@ import socket
 
 import pytest
 
-from fakes.forbidden import forbidden, without
-from fakes.ports import free_port
+from fakes.gateway.ports import free_port
+from fakes.kubernetes.forbidden import forbidden, without
 from headgate.gateway.net.destinations import DENIED_BY_DEFAULT, DestinationDenied, Destinations
 from headgate.gateway.net.dialling import Dialler
 

@@ -12,7 +12,7 @@ import headgate.common.bus.connection
 import headgate.common.stores.nats.following
 import headgate.common.stores.redis.link
 import headgate.gateway.processes.workers  # noqa: F401 - registers metrics
-from fakes.proxied import OK, answering, proxied
+from fakes.gateway.proxied import OK, answering, proxied
 from headgate.gateway.balancing.endpoints import EndpointDirectory
 from headgate.gateway.health.stats import HealthStats
 from headgate.gateway.observability.access_log import AccessLog

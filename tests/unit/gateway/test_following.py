@@ -12,10 +12,10 @@ import pytest
 from nacl.public import PrivateKey
 from prometheus_client import CollectorRegistry
 
-from fakes.gateway_table import FakePools, certificate, endpoint, host, publish, route, upstream
-from fakes.requests import PLAIN
-from fakes.rolled_out import rolled_out
-from fakes.sealing import seal
+from fakes.gateway.requests import PLAIN
+from fakes.gateway.table import FakePools, certificate, endpoint, host, publish, route, upstream
+from fakes.translator.rolled_out import rolled_out
+from fakes.translator.sealing import seal
 from fakes.waiting import until
 from headgate.common.errors import StoreUnavailable
 from headgate.common.sealing import Unsealer

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fakes.gateway_table import endpoint, host, publish, upstream
-from fakes.rolled_out import rolled_out
+from fakes.gateway.table import endpoint, host, publish, upstream
+from fakes.translator.rolled_out import rolled_out
 from headgate.common.service.tasks import cancel
 from headgate.common.snapshot import compress
 from headgate.common.table_image import TableImage

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from fakes.proxied import OK, Proxied, answering, proxied
+from fakes.gateway.proxied import OK, Proxied, answering, proxied
 from headgate.gateway.observability.log_format import VARIABLES, BadFormat, LogFormat
 from headgate.gateway.proxy.config import ProxyConfig
 from headgate.gateway.proxy.policies import RoutePolicies

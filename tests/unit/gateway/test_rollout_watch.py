@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from fakes.proxied import OK, answering
-from fakes.rolled_out import rolled_out
-from fakes.served import HOST, Served, at, origins, ports, served, site, to
+from fakes.gateway.proxied import OK, answering
+from fakes.gateway.served import HOST, Served, at, origins, ports, served, site, to
+from fakes.translator.rolled_out import rolled_out
 from headgate.common.heartbeats import RolloutReport
 from headgate.common.snapshot import Manifest, RolloutPhase
 from headgate.common.table_image import TableImage

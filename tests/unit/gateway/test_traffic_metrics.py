@@ -4,7 +4,7 @@ from itertools import chain
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.metrics_core import Metric
 
-from fakes.gateway_table import compiled, endpoint, host, route, upstream
+from fakes.gateway.table import compiled, endpoint, host, route, upstream
 from headgate.gateway.balancing.compile import compile_upstream
 from headgate.gateway.balancing.endpoints import EndpointDirectory
 from headgate.gateway.model.connection import PLAIN

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from fakes.apisix import resource, route, rule
-from fakes.deltas import applied, ingress, service
+from fakes.translator.apisix import resource, route, rule
+from fakes.translator.deltas import applied, ingress, service
 from headgate.common.plugins.catalogue import CONFIGS
 from headgate.common.resources import ALL_KINDS, ObjectRef, ResourceKind
 from headgate.translator.annotations import PREFIX

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
-from fakes.deltas import applied, tls_secret
+from fakes.translator.deltas import applied, tls_secret
 from headgate.common.deltas import Delta
 from headgate.common.table import Certificate, Consumer, Endpoint, Entry, Route, StreamRoute, Upstream, VirtualHost
 from headgate.translator.assembly.boundaries import Boundaries

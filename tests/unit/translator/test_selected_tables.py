@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from fakes.apisix import resource, route, rule
-from fakes.deltas import applied, deleted, endpoint_slice, ingress, ingress_class, service, tls_secret
-from fakes.translator_loop import NOW, announce, fill, idle, running, snapshots_of
+from fakes.translator.apisix import resource, route, rule
+from fakes.translator.deltas import applied, deleted, endpoint_slice, ingress, ingress_class, service, tls_secret
+from fakes.translator.loop import NOW, announce, fill, idle, running, snapshots_of
 from fakes.waiting import until
 from headgate.common.admission import Outcome, Proposal
 from headgate.common.clusters import ClusterSettings, Decision

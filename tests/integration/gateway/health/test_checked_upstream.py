@@ -5,7 +5,7 @@ import tracemalloc
 
 import uvloop
 
-from fakes.echo import EchoServer
+from fakes.peers.echo import EchoServer
 from fakes.waiting import until
 from headgate.common.table import ActiveCheck, BackendProtocol, Ejection
 from headgate.gateway.health.policies import HealthPolicies

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fakes.name_server import NameServer
+from fakes.peers.name_server import NameServer
 from fakes.waiting import until
 from headgate.gateway.health.resolve import Answer, ResolutionFailed, Resolver, SystemDns
 from headgate.gateway.health.stats import HealthStats

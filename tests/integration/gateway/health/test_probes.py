@@ -12,7 +12,7 @@ from h2.config import H2Configuration
 from h2.connection import H2Connection
 from h2.events import DataReceived, RequestReceived, StreamEnded
 
-from fakes.tls import SelfSigned
+from fakes.gateway.tls import SelfSigned
 from headgate.common.table import ActiveCheck, BackendProtocol
 from headgate.gateway.health.asking import MAX_ANSWER
 from headgate.gateway.health.h2_asking import health_request

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from fakes.gateway_table import ORIGIN
-from fakes.grpc_service import grpc_server
-from fakes.http2 import http2_client, request
-from fakes.proxied import Conversation, Origin, Script, answering
-from fakes.served import Served, at, closed_port, named, origins, read_answer, served, site, to
+from fakes.gateway.proxied import Conversation, Origin, Script, answering
+from fakes.gateway.served import Served, at, closed_port, named, origins, read_answer, served, site, to
+from fakes.gateway.table import ORIGIN
+from fakes.peers.grpc_service import grpc_server
+from fakes.peers.http2 import http2_client, request
 from fakes.waiting import until
 from headgate.common.table import (
     Backend,

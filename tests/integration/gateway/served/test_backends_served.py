@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from fakes.proxied import OK, Conversation, answering
-from fakes.served import at, named, origins, ports, served, site, to
+from fakes.gateway.proxied import OK, Conversation, answering
+from fakes.gateway.served import at, named, origins, ports, served, site, to
 from fakes.waiting import until
 from headgate.common.table import Backend, Mirror, PluginUse, Route, Stickiness, Timeouts
 

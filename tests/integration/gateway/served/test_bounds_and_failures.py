@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from fakes.http2 import Http2Origin, answer_with, http2_client, request
-from fakes.proxied import OK, Conversation, Origin, answering
-from fakes.served import HOST, asking, at, closed_port, named, origins, ports, read_answer, served, site, to
+from fakes.gateway.proxied import OK, Conversation, Origin, answering
+from fakes.gateway.served import HOST, asking, at, closed_port, named, origins, ports, read_answer, served, site, to
+from fakes.peers.http2 import Http2Origin, answer_with, http2_client, request
 from fakes.waiting import until
 from headgate.common.table import Endpoint
 from headgate.gateway.proxy.config import ProxyConfig

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
-from fakes.http2 import http2_client, request
-from fakes.proxied import OK, answering
-from fakes.served import HOST, Served, asking, at, origins, read_answer, served, site
-from fakes.tls import Authority
-from fakes.tls_listener import asking as asking_clients
-from fakes.tls_listener import client_context
+from fakes.gateway.proxied import OK, answering
+from fakes.gateway.served import HOST, Served, asking, at, origins, read_answer, served, site
+from fakes.gateway.tls import Authority
+from fakes.gateway.tls_listener import asking as asking_clients
+from fakes.gateway.tls_listener import client_context
+from fakes.peers.http2 import http2_client, request
 
 
 def with_certificate(authority: Authority, folder: Path) -> ssl.SSLContext:

@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator
 import grpc
 import pytest
 
-from fakes.grpc_service import grpc_server, grpc_stub
-from fakes.name_server import NameServer
-from fakes.proxied import OK, Origin, answering
-from fakes.served import HOST, Served, at, named, origins, served, site, to
+from fakes.gateway.proxied import OK, Origin, answering
+from fakes.gateway.served import HOST, Served, at, named, origins, served, site, to
+from fakes.peers.grpc_service import grpc_server, grpc_stub
+from fakes.peers.name_server import NameServer
 from fakes.waiting import until
 from headgate.common.table import Endpoint
 from headgate.gateway.health.resolve import SystemDns

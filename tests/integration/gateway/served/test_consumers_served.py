@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from fakes.gateway_table import ORIGIN
-from fakes.proxied import OK, answering
-from fakes.served import at, origins, sealed, served, site, to
+from fakes.gateway.proxied import OK, answering
+from fakes.gateway.served import at, origins, sealed, served, site, to
+from fakes.gateway.table import ORIGIN
 from headgate.common.table import Consumer, ConsumerGroup, Credential, PluginUse
 from headgate.gateway.observability.access_log import AccessLog
 

@@ -5,11 +5,11 @@ import logging
 
 import pytest
 
-from fakes.forbidden import forbidden, without
-from fakes.http2 import http2_client, request
-from fakes.name_server import NameServer
-from fakes.proxied import answering
-from fakes.served import HOST, asking, at, named, origins, read_answer, served, site, to
+from fakes.gateway.proxied import answering
+from fakes.gateway.served import HOST, asking, at, named, origins, read_answer, served, site, to
+from fakes.kubernetes.forbidden import forbidden, without
+from fakes.peers.http2 import http2_client, request
+from fakes.peers.name_server import NameServer
 from fakes.waiting import until
 from headgate.common.table import Endpoint
 from headgate.gateway.health.resolve import SystemDns

@@ -2,8 +2,8 @@
 
 import pytest
 
-from fakes.proxied import Conversation
-from fakes.served import HOST, at, origins, ports, served, site, to
+from fakes.gateway.proxied import Conversation
+from fakes.gateway.served import HOST, at, origins, ports, served, site, to
 from headgate.gateway.proxy.config import ProxyConfig
 from headgate.gateway.proxy.heads.paths import PathNormalization
 from headgate.gateway.table.explaining.explain import explain

@@ -6,9 +6,9 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 
-from fakes.ports import free_ports
-from fakes.served import HOST, at, served, site
-from fakes.steady_client import SteadyClient
+from fakes.gateway.ports import free_ports
+from fakes.gateway.served import HOST, at, served, site
+from fakes.peers.steady_client import SteadyClient
 
 CONNECTIONS = 100
 """Requests that are under way at any time, a third of them at each endpoint: more than a retry budget allows."""

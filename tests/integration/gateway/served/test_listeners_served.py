@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from fakes.gateway_table import listener
-from fakes.http2 import http2_client, request
-from fakes.ports import free_port, free_ports
-from fakes.proxied import OK, Client, Conversation, answering
-from fakes.served import HOST, Got, Served, asking, at, named, origins, read_answer, served, to
-from fakes.tls import Authority, unverified
-from fakes.tls_listener import asking as asking_clients
-from fakes.tls_listener import client_context, entry
+from fakes.gateway.ports import free_port, free_ports
+from fakes.gateway.proxied import OK, Client, Conversation, answering
+from fakes.gateway.served import HOST, Got, Served, asking, at, named, origins, read_answer, served, to
+from fakes.gateway.table import listener
+from fakes.gateway.tls import Authority, unverified
+from fakes.gateway.tls_listener import asking as asking_clients
+from fakes.gateway.tls_listener import client_context, entry
+from fakes.peers.http2 import http2_client, request
 from headgate.common.plugins.transformation.echo import EchoConfig
 from headgate.common.plugins.transformation.response_rewrite import ResponseRewriteConfig
 from headgate.common.table import (

@@ -3,9 +3,9 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from fakes.gateway_table import ORIGIN
-from fakes.proxied import OK, Conversation, answering
-from fakes.served import Served, at, origins, sealed, served, site, to
+from fakes.gateway.proxied import OK, Conversation, answering
+from fakes.gateway.served import Served, at, origins, sealed, served, site, to
+from fakes.gateway.table import ORIGIN
 from fakes.waiting import until
 from headgate.common.table import Consumer, Credential, Mirror, PluginUse, Route, TableEntry
 

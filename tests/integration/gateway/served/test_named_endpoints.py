@@ -6,10 +6,10 @@ import ssl
 import pytest
 from cryptography import x509
 
-from fakes.name_server import NameServer
-from fakes.proxied import OK, Conversation, Origin, answering
-from fakes.served import Served, at, named, origins, served, site, to
-from fakes.tls import Authority
+from fakes.gateway.proxied import OK, Conversation, Origin, answering
+from fakes.gateway.served import Served, at, named, origins, served, site, to
+from fakes.gateway.tls import Authority
+from fakes.peers.name_server import NameServer
 from fakes.waiting import until
 from headgate.common.table import ActiveCheck, BackendProtocol, BackendTls, Endpoint
 from headgate.gateway.health.resolve import SystemDns

@@ -7,10 +7,10 @@ import json
 
 import pytest
 
-from fakes.grpc_service import grpc_server
-from fakes.http2 import http2_client, request
-from fakes.proxied import OK, Conversation, answering
-from fakes.served import HOST, Got, asking, at, named, origins, ports, read_answer, sealed, served, site, to
+from fakes.gateway.proxied import OK, Conversation, answering
+from fakes.gateway.served import HOST, Got, asking, at, named, origins, ports, read_answer, sealed, served, site, to
+from fakes.peers.grpc_service import grpc_server
+from fakes.peers.http2 import http2_client, request
 from fakes.waiting import until
 from headgate.common.table import PluginUse
 from headgate.gateway.plugins.interface import BodyFilter, Plugin, PluginConfig, Request, Response

@@ -2,8 +2,8 @@
 
 import pytest
 
-from fakes.http2 import ErrorCodes, Http2Origin, Peer, answer_with
-from fakes.served import at, served, site, to
+from fakes.gateway.served import at, served, site, to
+from fakes.peers.http2 import ErrorCodes, Http2Origin, Peer, answer_with
 
 
 async def refuse(peer: Peer, stream_id: int) -> None:

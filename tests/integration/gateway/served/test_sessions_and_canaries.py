@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from fakes.proxied import answering
-from fakes.served import at, named, origins, ports, served, site, to
+from fakes.gateway.proxied import answering
+from fakes.gateway.served import at, named, origins, ports, served, site, to
 from headgate.common.table import Endpoint
 
 STICKY = {"cookie": "route"}

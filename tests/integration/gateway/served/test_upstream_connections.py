@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
-from fakes.http2 import Http2Origin, answer_with
-from fakes.proxied import OK, Conversation, Origin, Script, answering
-from fakes.served import asking, at, origins, read_answer, sealed, served, site
-from fakes.tls import Authority
+from fakes.gateway.proxied import OK, Conversation, Origin, Script, answering
+from fakes.gateway.served import asking, at, origins, read_answer, sealed, served, site
+from fakes.gateway.tls import Authority
+from fakes.peers.http2 import Http2Origin, answer_with
 from fakes.waiting import until
 from headgate.common.table import BackendTls, Endpoint
 from headgate.gateway.proxy.config import ProxyConfig

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from fakes.apisix import Translated, resource, route
-from fakes.deltas import endpoint_slice, service
-from fakes.ports import free_port
-from fakes.streams import PATIENCE_S, Streams, echo_server, streams, udp_client, udp_server
-from fakes.tls import SelfSigned, unverified
+from fakes.gateway.ports import free_port
+from fakes.gateway.streams import PATIENCE_S, Streams, echo_server, streams, udp_client, udp_server
+from fakes.gateway.tls import SelfSigned, unverified
+from fakes.translator.apisix import Translated, resource, route
+from fakes.translator.deltas import endpoint_slice, service
 
 CERTIFICATE = SelfSigned("a.test", "b.test")
 

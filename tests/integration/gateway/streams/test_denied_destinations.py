@@ -7,9 +7,9 @@ import socket
 
 import pytest
 
-from fakes.forbidden import forbidden, without
-from fakes.ports import free_port
-from fakes.streams import backend, echo_server, stream, streams, udp_client, udp_server
+from fakes.gateway.ports import free_port
+from fakes.gateway.streams import backend, echo_server, stream, streams, udp_client, udp_server
+from fakes.kubernetes.forbidden import forbidden, without
 from headgate.common.table import BackendTls
 from headgate.gateway.streams.log import Status
 

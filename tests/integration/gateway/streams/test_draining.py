@@ -9,11 +9,11 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from fakes.http2 import http2_client, request
-from fakes.ports import free_port
-from fakes.proxied import OK, Client, Proxied, answering, proxied
-from fakes.streams import PATIENCE_S, backend, echo_server, stream, streams
-from fakes.tls import SelfSigned
+from fakes.gateway.ports import free_port
+from fakes.gateway.proxied import OK, Client, Proxied, answering, proxied
+from fakes.gateway.streams import PATIENCE_S, backend, echo_server, stream, streams
+from fakes.gateway.tls import SelfSigned
+from fakes.peers.http2 import http2_client, request
 from headgate.common.secret import Secret
 from headgate.gateway.listeners.server import ProxyServer
 from headgate.gateway.net.proxy_protocol import Addresses, write_proxy_header

@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from fakes.mqtt import connect
-from fakes.ports import free_port
-from fakes.streams import PATIENCE_S, backend, echo_server, stream, streams
-from fakes.tls import SelfSigned
+from fakes.gateway.ports import free_port
+from fakes.gateway.streams import PATIENCE_S, backend, echo_server, stream, streams
+from fakes.gateway.tls import SelfSigned
+from fakes.peers.mqtt import connect
 from headgate.common.secret import Secret
 from headgate.common.table import Balancing, HashKey, MqttConnect, Policy, StreamRoute, Upstream
 from headgate.gateway.streams.log import Status

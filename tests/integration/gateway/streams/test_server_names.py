@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from fakes.client_hello import real_hello
-from fakes.ports import free_port
-from fakes.streams import PATIENCE_S, backend, echo_server, serving, stream, streams
-from fakes.tls import SelfSigned
+from fakes.gateway.ports import free_port
+from fakes.gateway.streams import PATIENCE_S, backend, echo_server, serving, stream, streams
+from fakes.gateway.tls import SelfSigned
+from fakes.peers.client_hello import real_hello
 from headgate.common.secret import Secret
 from headgate.common.table import BackendTls
 from headgate.gateway.listeners.sharing import SharedListener

@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from fakes.ports import free_port
-from fakes.requests import PLAIN
-from fakes.streams import PATIENCE_S, backend, echo_server, stream, streams, udp_client, udp_server
+from fakes.gateway.ports import free_port
+from fakes.gateway.requests import PLAIN
+from fakes.gateway.streams import PATIENCE_S, backend, echo_server, stream, streams, udp_client, udp_server
 from fakes.waiting import until
 from headgate.common.table import Ejection
 from headgate.gateway.health.stats import HealthStats

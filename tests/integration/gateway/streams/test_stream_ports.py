@@ -5,8 +5,8 @@ import socket
 
 import pytest
 
-from fakes.ports import free_port
-from fakes.streams import PATIENCE_S, backend, echo_server, stream, streams, udp_client, udp_server
+from fakes.gateway.ports import free_port
+from fakes.gateway.streams import PATIENCE_S, backend, echo_server, stream, streams, udp_client, udp_server
 from headgate.gateway.net import port_set as module
 from headgate.gateway.streams.context import StreamContext
 from headgate.gateway.streams.listeners import StreamListeners

@@ -6,8 +6,8 @@ import struct
 
 import pytest
 
-from fakes.ports import free_port
-from fakes.streams import PATIENCE_S, backend, echo_server, serving, stream, streams
+from fakes.gateway.ports import free_port
+from fakes.gateway.streams import PATIENCE_S, backend, echo_server, serving, stream, streams
 from headgate.gateway.streams.log import Status
 
 

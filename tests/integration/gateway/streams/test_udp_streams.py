@@ -5,8 +5,8 @@ import socket
 
 import pytest
 
-from fakes.ports import free_port
-from fakes.streams import PATIENCE_S, Udp, backend, stream, streams, udp_client, udp_server
+from fakes.gateway.ports import free_port
+from fakes.gateway.streams import PATIENCE_S, Udp, backend, stream, streams, udp_client, udp_server
 from headgate.gateway.streams.log import Status
 
 

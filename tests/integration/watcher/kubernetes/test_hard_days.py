@@ -6,10 +6,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from fakes.kubernetes_api import FakeKubernetes
-from fakes.kubernetes_objects import ingress, service
-from fakes.nats import real_bus
+from fakes.kubernetes.api import FakeKubernetes
+from fakes.kubernetes.objects import ingress, service
 from fakes.service_process import running_service
+from fakes.stores.nats import real_bus
 from fakes.waiting import until
 from headgate.common.deltas import Delta, Operation, SyncMarker
 from headgate.common.resources import ObjectRef

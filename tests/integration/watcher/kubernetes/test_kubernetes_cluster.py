@@ -15,10 +15,10 @@ from random import Random
 
 import pytest
 
-from fakes.following import Following
-from fakes.kubernetes_api import FakeKubernetes
-from fakes.kubernetes_objects import endpoint_slice, ingress, secret, service
-from fakes.tls import SelfSigned
+from fakes.gateway.tls import SelfSigned
+from fakes.kubernetes.api import FakeKubernetes
+from fakes.kubernetes.following import Following
+from fakes.kubernetes.objects import endpoint_slice, ingress, secret, service
 from fakes.waiting import until
 from headgate.common.resources import ENDPOINT_SLICE, INGRESS, SECRET, SERVICE, JsonObject, ObjectRef
 from headgate.common.service.tasks import cancel

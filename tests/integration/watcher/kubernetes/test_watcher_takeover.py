@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from fakes.kubernetes_api import ApiFault, FakeKubernetes
-from fakes.kubernetes_objects import ingress, service
-from fakes.nats import real_bus
+from fakes.kubernetes.api import ApiFault, FakeKubernetes
+from fakes.kubernetes.objects import ingress, service
 from fakes.service_process import running_service
+from fakes.stores.nats import real_bus
 from fakes.waiting import until
 from headgate.common.deltas import ClusterAnnouncement, Delta, Operation
 from headgate.common.resources import ObjectRef

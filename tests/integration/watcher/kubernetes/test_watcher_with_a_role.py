@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 import pytest
 
-from fakes.kubernetes_api import ApiFault, FakeKubernetes, Resource
-from fakes.kubernetes_objects import ingress, service
-from fakes.kubernetes_rights import RoleHolder
-from fakes.nats import real_bus
+from fakes.kubernetes.api import ApiFault, FakeKubernetes, Resource
+from fakes.kubernetes.objects import ingress, service
+from fakes.kubernetes.rights import RoleHolder
 from fakes.service_process import running_service
+from fakes.stores.nats import real_bus
 from fakes.waiting import until
 from headgate.common.resources import APISIX_KINDS, GATEWAY_KINDS, ObjectRef, ResourceKind, StatusShape
 from headgate.common.sealing import load_or_create_key_pair

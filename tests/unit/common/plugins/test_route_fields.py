@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from fakes.gateway_table import route
+from fakes.gateway.table import route
 from headgate.common.plugins.route_fields import plugins_as_fields
 from headgate.common.sealing import ClusterValue
 from headgate.common.table import Mirror, PluginUse, Route, Tracing

@@ -6,7 +6,7 @@ import pytest
 from nacl.public import PrivateKey
 from pydantic import ValidationError
 
-from fakes.sealing import seal
+from fakes.translator.sealing import seal
 from headgate.common.problems import Problem, Severity
 from headgate.common.resources import INGRESS, SERVICE, ObjectRef
 from headgate.common.status import status_subject

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from fakes.balanced import World
+from fakes.gateway.balanced import World
 from headgate.common.table import Endpoint
 from headgate.gateway.balancing.levels import Place
 from headgate.gateway.balancing.upstream import UpstreamBalancer

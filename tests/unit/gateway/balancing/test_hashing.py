@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fakes.balanced import World, chosen, number, slot_of, tally
-from fakes.gateway_table import endpoint
-from fakes.requests import PLAIN, AskedRequest, request
+from fakes.gateway.balanced import World, chosen, number, slot_of, tally
+from fakes.gateway.requests import PLAIN, AskedRequest, request
+from fakes.gateway.table import endpoint
 from headgate.common.table import HashKey
 from headgate.gateway.balancing.hashing import (
     MAX_POINTS,

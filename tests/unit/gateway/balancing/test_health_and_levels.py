@@ -5,9 +5,9 @@ import weakref
 
 import pytest
 
-from fakes.balanced import KEY, World, chosen, number, slot_of, tally
-from fakes.gateway_table import endpoint
-from fakes.requests import PLAIN, request
+from fakes.gateway.balanced import KEY, World, chosen, number, slot_of, tally
+from fakes.gateway.requests import PLAIN, request
+from fakes.gateway.table import endpoint
 from headgate.common.table import Endpoint, HashKey
 from headgate.gateway.balancing.levels import Place
 from headgate.gateway.balancing.upstream import UpstreamHolder

@@ -4,9 +4,9 @@ from random import Random
 
 import pytest
 
-from fakes.balanced import World, chosen, number, slot_of, tally
-from fakes.gateway_table import FakePools, endpoint
-from fakes.requests import PLAIN, request
+from fakes.gateway.balanced import World, chosen, number, slot_of, tally
+from fakes.gateway.requests import PLAIN, request
+from fakes.gateway.table import FakePools, endpoint
 from headgate.gateway.balancing.endpoints import EndpointDirectory
 from headgate.gateway.balancing.latency import DECAY_S, PeakLatency
 from headgate.gateway.balancing.picking import Lottery, Member

@@ -5,9 +5,9 @@ from random import Random
 
 import pytest
 
-from fakes.balanced import World, slot_of
-from fakes.gateway_table import ORIGIN, compiled, endpoint, host, route, upstream
-from fakes.requests import AskedRequest, request
+from fakes.gateway.balanced import World, slot_of
+from fakes.gateway.requests import AskedRequest, request
+from fakes.gateway.table import ORIGIN, compiled, endpoint, host, route, upstream
 from headgate.common.table import (
     Backend,
     Canary,

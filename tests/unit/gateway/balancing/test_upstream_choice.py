@@ -2,8 +2,8 @@
 
 from collections import Counter
 
-from fakes.gateway_table import FakePools, compiled, endpoint, host, load, new_compiler, route, upstream
-from fakes.requests import PLAIN
+from fakes.gateway.requests import PLAIN
+from fakes.gateway.table import FakePools, compiled, endpoint, host, load, new_compiler, route, upstream
 from headgate.common.table import Upstream
 from headgate.common.table_image import TableImage
 from headgate.gateway.balancing.compile import compile_upstream

@@ -7,8 +7,8 @@ import itertools
 import pytest
 from prometheus_client import CollectorRegistry
 
-from fakes.balanced import number, tally
-from fakes.gateway_table import FakePools, endpoint, host, load, publish, route, upstream
+from fakes.gateway.balanced import number, tally
+from fakes.gateway.table import FakePools, endpoint, host, load, publish, route, upstream
 from fakes.virtual_time import in_virtual_time
 from headgate.common.sealing import Unsealer
 from headgate.common.snapshot import ChunkName

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
-from fakes.openid_provider import CLIENT, SECRET, OpenidProvider
+from fakes.peers.openid_provider import CLIENT, SECRET, OpenidProvider
 from headgate.gateway.plugins.interface import Headers, Request, Response
 from headgate.gateway.plugins.runtime.chain import PluginChain
 from unit.gateway.plugins.running import answered, asked, chain, request

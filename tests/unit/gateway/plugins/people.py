@@ -3,7 +3,7 @@
 import base64
 from typing import Any
 
-from fakes.gateway_table import ORIGIN
+from fakes.gateway.table import ORIGIN
 from headgate.common.table import Consumer, ConsumerGroup, Credential, PluginUse
 from headgate.gateway.model.steps import finish
 from headgate.gateway.plugins.interface import PluginServices, Request

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from fakes.proxied import OK, Conversation, answering, proxied
+from fakes.gateway.proxied import OK, Conversation, answering, proxied
 from fakes.waiting import until
 
 GET = b"GET / HTTP/1.1\r\nHost: a\r\n"

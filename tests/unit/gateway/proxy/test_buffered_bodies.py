@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
-from fakes.http2 import http2_client, request
-from fakes.proxied import OK, Client, Conversation, Proxied, Script, answering, proxied
+from fakes.gateway.proxied import OK, Client, Conversation, Proxied, Script, answering, proxied
+from fakes.peers.http2 import http2_client, request
 from fakes.waiting import until
 from headgate.gateway.plugins.interface import BodyTooLarge, Plugin, PluginConfig, PluginServices, Request, Response
 from headgate.gateway.plugins.runtime.chain import PluginChain

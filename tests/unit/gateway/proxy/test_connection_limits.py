@@ -6,9 +6,9 @@ import time
 
 import pytest
 
-from fakes.http2 import http2_client, request
-from fakes.proxied import Client, Conversation, Proxied, answering, proxied
-from fakes.tls import SelfSigned
+from fakes.gateway.proxied import Client, Conversation, Proxied, answering, proxied
+from fakes.gateway.tls import SelfSigned
+from fakes.peers.http2 import http2_client, request
 from fakes.virtual_time import in_virtual_time
 from fakes.waiting import until
 from headgate.gateway.listeners.sharing import SharedListener

@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from fakes.proxied import OK, Conversation, Script, answering, proxied
+from fakes.gateway.proxied import OK, Conversation, Script, answering, proxied
 from fakes.waiting import until
 from headgate.gateway.model.connection import ConnectionSpec
 from headgate.gateway.proxy.config import ProxyConfig

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import hyperframe.frame
 import pytest
 
-from fakes.http2 import Http2Origin, Peer, Serve, answer_with, http2_client, request
-from fakes.proxied import OK, Conversation, Proxied, Target, answering, proxied
+from fakes.gateway.proxied import OK, Conversation, Proxied, Target, answering, proxied
+from fakes.peers.http2 import Http2Origin, Peer, Serve, answer_with, http2_client, request
 from fakes.virtual_time import in_virtual_time
 from fakes.waiting import until
 from headgate.common.table import CircuitBreaker

@@ -2,8 +2,8 @@
 
 import pytest
 
-from fakes.http2 import http2_client, request
-from fakes.proxied import Proxied, answering, proxied
+from fakes.gateway.proxied import Proxied, answering, proxied
+from fakes.peers.http2 import http2_client, request
 from headgate.gateway.plugins.interface import Plugin, PluginConfig, PluginServices
 from headgate.gateway.plugins.interface.messages import Request, Response
 from headgate.gateway.plugins.runtime.chain import PluginChain

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fakes.http2 import http2_client, request
-from fakes.proxied import proxied
+from fakes.gateway.proxied import proxied
+from fakes.peers.http2 import http2_client, request
 from headgate.gateway.proxy.config import ProxyConfig
 from headgate.gateway.proxy.heads.paths import PathNormalization, normalize
 

@@ -1,4 +1,4 @@
-from fakes.proxied import OK, answering, proxied
+from fakes.gateway.proxied import OK, answering, proxied
 from headgate.gateway.proxy.stats import ProxyStats
 from headgate.gateway.proxy.traffic import LATENCY_BOUNDS_S, Traffic, latency_bucket
 

@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from fakes.proxied import OK, Conversation, Script, answering, proxied
+from fakes.gateway.proxied import OK, Conversation, Script, answering, proxied
 from fakes.virtual_time import in_virtual_time
 from fakes.waiting import until
 from headgate.gateway.proxy.config import ProxyConfig

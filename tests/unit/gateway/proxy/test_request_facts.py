@@ -2,8 +2,8 @@
 
 import pytest
 
-from fakes.proxied import proxied
-from fakes.requests import request_facts
+from fakes.gateway.proxied import proxied
+from fakes.gateway.requests import request_facts
 from headgate.gateway.proxy.heads.body_fields import MAX_FIELDS, MAX_PARSED_BODY
 from headgate.gateway.proxy.heads.facts import RequestFacts
 from headgate.gateway.proxy.request_source import RequestSource

@@ -9,9 +9,9 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 
-from fakes.http2 import http2_client
-from fakes.http2 import request as h2_request
-from fakes.proxied import OK, Proxied, answering, proxied
+from fakes.gateway.proxied import OK, Proxied, answering, proxied
+from fakes.peers.http2 import http2_client
+from fakes.peers.http2 import request as h2_request
 from headgate.common.service.telemetry import configure_telemetry
 from headgate.gateway.observability.tracing import Tracing, read_parent
 from headgate.gateway.proxy.policies import RetryPolicy, RoutePolicies

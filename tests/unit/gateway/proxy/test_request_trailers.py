@@ -2,8 +2,8 @@
 
 import pytest
 
-from fakes.http2 import Http2Origin, answer_with, http2_client, request
-from fakes.proxied import OK, Conversation, Proxied, Script, proxied
+from fakes.gateway.proxied import OK, Conversation, Proxied, Script, proxied
+from fakes.peers.http2 import Http2Origin, answer_with, http2_client, request
 from headgate.gateway.model.connection import ConnectionSpec
 from headgate.gateway.plugins.interface import PluginServices
 from headgate.gateway.plugins.runtime.chain import PluginChain

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from fakes.proxied import OK, Conversation, Script, answering, proxied
+from fakes.gateway.proxied import OK, Conversation, Script, answering, proxied
 from headgate.gateway.proxy.config import ProxyConfig
 from headgate.gateway.proxy.policies import RetryPolicy, RoutePolicies
 from headgate.gateway.proxy.seam import NEEDS_BODY

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fakes.proxied import Conversation, proxied
+from fakes.gateway.proxied import Conversation, proxied
 from headgate.gateway.proxy.errors import BadMessage
 from headgate.gateway.proxy.heads.grammar import REQUEST_LINE
 from headgate.gateway.proxy.heads.head import RequestFields, read_answer_head, read_request_fields

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fakes.http2 import http2_client, request
-from fakes.proxied import Proxied, proxied
+from fakes.gateway.proxied import Proxied, proxied
+from fakes.peers.http2 import http2_client, request
 from headgate.gateway.proxy.config import ProxyConfig
 from headgate.gateway.proxy.heads.head import RequestFields
 from headgate.gateway.proxy.heads.origin import TrustedPeers

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from fakes.proxied import OK, Conversation, answering, proxied
+from fakes.gateway.proxied import OK, Conversation, answering, proxied
 from fakes.waiting import until
 from headgate.gateway.proxy.config import ProxyConfig
 from headgate.gateway.proxy.policies import RoutePolicies

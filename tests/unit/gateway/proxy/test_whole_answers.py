@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fakes.proxied import Client, Conversation, Proxied, Script, answering, proxied
+from fakes.gateway.proxied import Client, Conversation, Proxied, Script, answering, proxied
 from fakes.waiting import until
 from headgate.common.table import PluginUse
 from headgate.gateway.model.steps import finish

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fakes.client_hello import alpn, extension, message, real_hello, records, server_name
+from fakes.peers.client_hello import alpn, extension, message, real_hello, records, server_name
 from headgate.gateway.tls.client_hello import MAX_HELLO, ClientHello, Verdict, read_client_hello
 
 

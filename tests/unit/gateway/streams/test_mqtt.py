@@ -2,7 +2,7 @@
 
 import pytest
 
-from fakes.mqtt import connect, text
+from fakes.peers.mqtt import connect, text
 from headgate.common.table import MqttConnect
 from headgate.gateway.streams.mqtt import MAX_CONNECT, NotMqtt, read_client_id
 

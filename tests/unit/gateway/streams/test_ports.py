@@ -1,6 +1,6 @@
 """Which route has a port or a server name."""
 
-from fakes.streams import stream
+from fakes.gateway.streams import stream
 from headgate.gateway.balancing.upstream import UpstreamHolder
 from headgate.gateway.net.port_set import PortKey
 from headgate.gateway.streams.ports import HTTPS_PORT, plan_ports

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fakes.requests import request_facts
+from fakes.gateway.requests import request_facts
 from headgate.common.table import AllOf, AnyOf, Compare, Condition, Not, Operator, Subject
 from headgate.gateway.errors import BadMatch
 from headgate.gateway.table.condition_text import describe, why_not

@@ -1,6 +1,6 @@
 """Consumers of a table, revision by revision."""
 
-from fakes.gateway_table import host, load, new_compiler
+from fakes.gateway.table import host, load, new_compiler
 from headgate.common.snapshot import ChunkName, Version
 from headgate.common.table import Consumer
 from headgate.common.table_image import TableImage

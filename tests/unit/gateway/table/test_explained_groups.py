@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from fakes.gateway_table import ORIGIN, endpoint, host, route, upstream
+from fakes.gateway.table import ORIGIN, endpoint, host, route, upstream
 from headgate.common.table import (
     Backend,
     BackendGroup,

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fakes.gateway_table import compiled, endpoint, host, route, upstream
-from fakes.requests import PLAIN, request
+from fakes.gateway.requests import PLAIN, request
+from fakes.gateway.table import compiled, endpoint, host, route, upstream
 from headgate.common.table import (
     AllOf,
     Compare,

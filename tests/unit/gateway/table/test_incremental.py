@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from nacl.public import PrivateKey
 
-from fakes.gateway_table import (
+from fakes.gateway.requests import PLAIN
+from fakes.gateway.table import (
     FakePools,
     certificate,
     compiled,
@@ -20,8 +21,7 @@ from fakes.gateway_table import (
     route,
     upstream,
 )
-from fakes.requests import PLAIN
-from fakes.sealing import seal
+from fakes.translator.sealing import seal
 from headgate.common.errors import DecodeError
 from headgate.common.sealing import Unsealer
 from headgate.common.snapshot import ChunkName, Version

@@ -1,6 +1,6 @@
 """Every kind of entries is compiled, and can be asked for."""
 
-from fakes.gateway_table import ORIGIN, certificate, endpoint, host, load, new_compiler, upstream
+from fakes.gateway.table import ORIGIN, certificate, endpoint, host, load, new_compiler, upstream
 from headgate.common.sealing import ClusterValue
 from headgate.common.table import (
     ENTRIES,

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from fakes.balanced import Clock
-from fakes.gateway_table import ORIGIN, FakePools, load, new_compiler, publish
-from fakes.requests import PLAIN
+from fakes.gateway.balanced import Clock
+from fakes.gateway.requests import PLAIN
+from fakes.gateway.table import ORIGIN, FakePools, load, new_compiler, publish
 from headgate.common.errors import DecodeError
 from headgate.common.sealing import Unsealer
 from headgate.common.table import ActiveCheck, Balancing, Ejection, Endpoint, HashKey, Policy, Upstream

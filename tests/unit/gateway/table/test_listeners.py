@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from fakes.gateway_table import ORIGIN, compiled, host, listener, load, new_compiler, route
-from fakes.requests import PLAIN, AskedRequest, request
+from fakes.gateway.requests import PLAIN, AskedRequest, request
+from fakes.gateway.table import ORIGIN, compiled, host, listener, load, new_compiler, route
 from headgate.common.table import (
     Compare,
     HostKey,

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fakes.gateway_table import compiled, host, load, new_compiler, route
-from fakes.requests import PLAIN, AskedRequest, request
-from fakes.tls import Authority
+from fakes.gateway.requests import PLAIN, AskedRequest, request
+from fakes.gateway.table import compiled, host, load, new_compiler, route
+from fakes.gateway.tls import Authority
 from headgate.common.table import (
     AllOf,
     Canary,

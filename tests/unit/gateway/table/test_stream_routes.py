@@ -1,7 +1,7 @@
 """Stream routes in the compiled table."""
 
-from fakes.gateway_table import endpoint, load, new_compiler, publish, upstream
-from fakes.streams import backend, stream
+from fakes.gateway.streams import backend, stream
+from fakes.gateway.table import endpoint, load, new_compiler, publish, upstream
 from headgate.common.table import BackendTls, WeightedUpstream
 from headgate.common.table_image import TableImage
 from headgate.gateway.streams.route import CompiledStream

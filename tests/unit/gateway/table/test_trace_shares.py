@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from fakes.gateway_table import route
+from fakes.gateway.table import route
 from headgate.common.table import PluginUse, Route
 from headgate.gateway.plugins.interface import PluginServices
 from headgate.gateway.proxy.policies import RoutePolicies

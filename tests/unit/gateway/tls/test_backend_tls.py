@@ -12,8 +12,8 @@ import pytest
 from cryptography import x509
 from nacl.public import PrivateKey
 
-from fakes.sealing import seal
-from fakes.tls import Authority, Issued
+from fakes.gateway.tls import Authority, Issued
+from fakes.translator.sealing import seal
 from headgate.common.sealing import Unsealer
 from headgate.common.table import BackendProtocol, BackendTls, Provenance, Upstream
 from headgate.gateway.tls.backend import BackendContexts

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fakes.tls_listener import entry
+from fakes.gateway.tls_listener import entry
 from headgate.common.secret import Secret
 from headgate.gateway.tls import CertificateEntry, CertificateStore
 

@@ -12,8 +12,8 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 
-from fakes.tls import Authority, Issued
-from fakes.tls_listener import TlsListener, asking, client_context, resume, tls_listener
+from fakes.gateway.tls import Authority, Issued
+from fakes.gateway.tls_listener import TlsListener, asking, client_context, resume, tls_listener
 from headgate.common.table import TlsPolicy
 from headgate.gateway.tls.identity import NOBODY, check, identity_lines, read_identity, without_claims
 from headgate.gateway.tls.policy import ClientGuard, HostTls

@@ -11,8 +11,8 @@ import pytest
 from cryptography import x509
 from prometheus_client import CollectorRegistry, generate_latest
 
-from fakes.tls import Authority, Issued
-from fakes.tls_listener import client_context, entry, tls_listener
+from fakes.gateway.tls import Authority, Issued
+from fakes.gateway.tls_listener import client_context, entry, tls_listener
 from fakes.waiting import until
 from headgate.common.errors import SettingsError
 from headgate.gateway.observability.metrics import ProxyCollector

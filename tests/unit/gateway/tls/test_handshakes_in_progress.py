@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from fakes.proxied import Client, Proxied, answering, proxied
-from fakes.tls import unverified
+from fakes.gateway.proxied import Client, Proxied, answering, proxied
+from fakes.gateway.tls import unverified
 from fakes.waiting import until
 from headgate.gateway.proxy.config import ProxyConfig
 from headgate.gateway.tls import CertificateStore

@@ -4,8 +4,8 @@ import logging
 
 import pytest
 
-from fakes.gateway_table import compiled, host, load, new_compiler
-from fakes.tls_listener import asking
+from fakes.gateway.table import compiled, host, load, new_compiler
+from fakes.gateway.tls_listener import asking
 from headgate.common.table import TlsPolicy, VirtualHost
 from headgate.common.table_image import TableImage
 from headgate.gateway.table.route import CompiledRoute

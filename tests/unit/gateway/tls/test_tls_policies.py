@@ -5,7 +5,7 @@ import ssl
 
 import pytest
 
-from fakes.tls_listener import TlsListener, asking, client_context, entry, resume, tls_listener
+from fakes.gateway.tls_listener import TlsListener, asking, client_context, entry, resume, tls_listener
 from fakes.waiting import until
 from headgate.common.table import TlsPolicy
 from headgate.gateway.tls import CertificateStore

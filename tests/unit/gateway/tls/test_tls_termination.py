@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 import pytest
 from cryptography import x509
 
-from fakes.proxied import OK, Conversation, Proxied, answering, proxied
-from fakes.tls import unverified
+from fakes.gateway.proxied import OK, Conversation, Proxied, answering, proxied
+from fakes.gateway.tls import unverified
 from headgate.common.secret import Secret
 from headgate.gateway.model.connection import ConnectionSpec
 from headgate.gateway.tls import FALLBACK_NAME, CertificateEntry, CertificateStore, self_signed

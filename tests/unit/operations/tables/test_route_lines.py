@@ -1,6 +1,6 @@
 """The lines of routes whose backends are groups."""
 
-from fakes.gateway_table import ORIGIN, endpoint, host, route, upstream
+from fakes.gateway.table import ORIGIN, endpoint, host, route, upstream
 from headgate.common.table import Backend, BackendGroup, TableEntry, Weighted
 from headgate.operations.tables.routes import lines_of
 

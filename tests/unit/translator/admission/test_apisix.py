@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from fakes.apisix import Translated, resource, route, rule
-from fakes.deltas import applied, endpoint_slice, ingress, ingress_class, ref_of, service, tls_secret
+from fakes.translator.apisix import Translated, resource, route, rule
+from fakes.translator.deltas import applied, endpoint_slice, ingress, ingress_class, ref_of, service, tls_secret
 from headgate.common.admission import Basis, Finding, Opinion, Outcome, Proposal
 from headgate.common.problems import Severity
 from headgate.translator.admission.examine import examine

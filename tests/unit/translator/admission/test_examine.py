@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from fakes.apisix import resource
-from fakes.deltas import (
+from fakes.translator.apisix import resource
+from fakes.translator.deltas import (
     applied,
     deleted,
     endpoint_slice,

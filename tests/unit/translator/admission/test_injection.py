@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from fakes.deltas import applied, endpoint_slice, ingress, ref_of, service
+from fakes.translator.deltas import applied, endpoint_slice, ingress, ref_of, service
 from headgate.common.admission import Outcome, Proposal
 from headgate.common.table import entry_key
 from headgate.translator.admission.examine import examine

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from fakes.deltas import applied, deleted, ingress, ref_of, service, tls_secret
+from fakes.translator.deltas import applied, deleted, ingress, ref_of, service, tls_secret
 from headgate.translator.admission.dry_world import DryWorld
 from headgate.translator.assembly.conflicts import merge_host
 from headgate.translator.composition import DIALECTS

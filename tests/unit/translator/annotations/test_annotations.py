@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fakes.deltas import applied, deleted, ingress, service, tls_secret
+from fakes.translator.deltas import applied, deleted, ingress, service, tls_secret
 from headgate.common.resources import ObjectRef
 from headgate.common.snapshot import decode_chunk
 from headgate.common.table import ClientAuth, Operator, StreamRoute, TableEntry, TlsPolicy, VirtualHost

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from fakes.apisix import Translated, resource, route, rule
-from fakes.deltas import ingress, service
+from fakes.translator.apisix import Translated, resource, route, rule
+from fakes.translator.deltas import ingress, service
 from headgate.common.problems import Problem, Severity
 from headgate.common.table import BackendProtocol, PathType, Route
 

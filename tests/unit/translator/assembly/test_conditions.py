@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from fakes.apisix import one_backend, route
-from fakes.deltas import applied, ref_of, service
+from fakes.translator.apisix import one_backend, route
+from fakes.translator.deltas import applied, ref_of, service
 from headgate.common.status import ConditionType
 from headgate.translator.assembly.conditions import ObjectStatus
 from headgate.translator.composition import DIALECTS

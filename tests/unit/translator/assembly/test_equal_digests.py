@@ -9,10 +9,10 @@ from unittest.mock import patch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fakes.deltas import applied, deleted
-from fakes.leadership import Seat
-from fakes.translating import Follower, ListedLog
-from fakes.translator_loop import digests_of, fill, idle, manifest_of, running
+from fakes.translator.deltas import applied, deleted
+from fakes.translator.leadership import Seat
+from fakes.translator.loop import digests_of, fill, idle, manifest_of, running
+from fakes.translator.translating import Follower, ListedLog
 from headgate.common.deltas import Delta, LastGood
 from headgate.common.stores.memory.stores import MemoryStores
 from headgate.translator.leading import feeds

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from fakes.apisix import resource, route, rule
-from fakes.deltas import applied, ingress_class, ref_of, service
+from fakes.translator.apisix import resource, route, rule
+from fakes.translator.deltas import applied, ingress_class, ref_of, service
 from headgate.common.table import Mirror, Tracing, VirtualHost
 from headgate.translator.assembly.boundaries import Boundaries
 from headgate.translator.offline import Offline, translate_all

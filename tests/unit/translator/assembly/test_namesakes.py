@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from fakes.deltas import applied, endpoint_slice, ingress, service, tls_secret
+from fakes.translator.deltas import applied, endpoint_slice, ingress, service, tls_secret
 from headgate.common.admission import Proposal
 from headgate.common.problems import Severity
 from headgate.common.snapshot import Version

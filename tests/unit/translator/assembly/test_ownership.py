@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from fakes.apisix import resource, route, rule
-from fakes.deltas import applied, deleted, ingress, ref_of, service, service_export, tls_secret
+from fakes.translator.apisix import resource, route, rule
+from fakes.translator.deltas import applied, deleted, ingress, ref_of, service, service_export, tls_secret
 from headgate.common.problems import Problem, Severity
 from headgate.common.table import Certificate, StreamRoute, VirtualHost
 from headgate.gateway.table.explaining.explain import explain

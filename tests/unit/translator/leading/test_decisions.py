@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from fakes.deltas import endpoint_slice, ingress, service
-from fakes.translator_loop import fill, idle, manifest_of, running, table_of, version_of
+from fakes.translator.deltas import endpoint_slice, ingress, service
+from fakes.translator.loop import fill, idle, manifest_of, running, table_of, version_of
 from fakes.waiting import until
 from headgate.common.clusters import ClusterSettings, Decision, Drain, read_settings
 from headgate.common.deltas import Delta, Operation

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from fakes.deltas import applied, deleted, ingress, ref_of
-from fakes.translator_loop import digests_of, fill, idle, manifest_of, running, table_of, version_of
+from fakes.translator.deltas import applied, deleted, ingress, ref_of
+from fakes.translator.loop import digests_of, fill, idle, manifest_of, running, table_of, version_of
 from fakes.waiting import until
 from headgate.common.deltas import Delta, LastGood, last_good_subject
 from headgate.common.errors import StoreUnavailable

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from prometheus_client import Counter
 
-from fakes.deltas import applied, ingress, service
-from fakes.translator_loop import KINDS, announce, fill, idle, mark, running, snapshots_of, table_of, version_of
+from fakes.translator.deltas import applied, ingress, service
+from fakes.translator.loop import KINDS, announce, fill, idle, mark, running, snapshots_of, table_of, version_of
 from fakes.waiting import until
 from headgate.common.deltas import LogPlace
 from headgate.common.heartbeats import Heartbeat

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from fakes.deltas import applied, deleted, endpoint_slice, ingress, service
-from fakes.translator_loop import (
+from fakes.translator.deltas import applied, deleted, endpoint_slice, ingress, service
+from fakes.translator.loop import (
     INGRESSES,
     KINDS,
     NOW,

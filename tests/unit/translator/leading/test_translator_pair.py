@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import pytest
 
-from fakes.deltas import applied, deleted, endpoint_slice, ingress, service
-from fakes.leadership import Seat
-from fakes.translator_loop import NOW, fill, idle, manifest_of, running, snapshots_of, table_of, version_of
+from fakes.translator.deltas import applied, deleted, endpoint_slice, ingress, service
+from fakes.translator.leadership import Seat
+from fakes.translator.loop import NOW, fill, idle, manifest_of, running, snapshots_of, table_of, version_of
 from fakes.virtual_time import in_virtual_time
 from fakes.waiting import until
 from headgate.common.deltas import LogPlace

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fakes.apisix import BACKEND, resource, route, rule
-from fakes.deltas import applied, deleted, endpoint_slice, service
-from fakes.fleet import fleet_of
-from fakes.leadership import Seat
-from fakes.translating import Follower, ListedLog
-from fakes.translator_loop import digests_of, fill, idle, manifest_of, running
+from fakes.translator.apisix import BACKEND, resource, route, rule
+from fakes.translator.deltas import applied, deleted, endpoint_slice, service
+from fakes.translator.fleet import fleet_of
+from fakes.translator.leadership import Seat
+from fakes.translator.loop import digests_of, fill, idle, manifest_of, running
+from fakes.translator.translating import Follower, ListedLog
 from fakes.waiting import until
 from headgate.common.deltas import Delta
 from headgate.common.snapshot import entry_contents

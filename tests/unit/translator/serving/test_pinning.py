@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fakes.deltas import applied, deleted, endpoint_slice, ingress, service
-from fakes.leadership import Seat
-from fakes.translator_loop import (
+from fakes.translator.deltas import applied, deleted, endpoint_slice, ingress, service
+from fakes.translator.leadership import Seat
+from fakes.translator.loop import (
     KINDS,
     announce,
     fill,

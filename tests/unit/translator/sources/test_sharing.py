@@ -4,7 +4,17 @@ from typing import Any
 
 import pytest
 
-from fakes.deltas import EPOCH, applied, decision, deleted, endpoint_slice, ingress, ref_of, service, service_export
+from fakes.translator.deltas import (
+    EPOCH,
+    applied,
+    decision,
+    deleted,
+    endpoint_slice,
+    ingress,
+    ref_of,
+    service,
+    service_export,
+)
 from headgate.common.clusters import Drain, Gateway
 from headgate.common.snapshot import decode_chunk
 from headgate.common.table import Endpoint, Upstream

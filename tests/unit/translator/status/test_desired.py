@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from fakes.deltas import ref_of, service
+from fakes.translator.deltas import ref_of, service
 from headgate.common.heartbeats import Heartbeat
 from headgate.common.problems import Problem, Severity
 from headgate.common.snapshot import Rollout, RolloutPhase, Version

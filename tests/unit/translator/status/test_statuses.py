@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from fakes.apisix import resource
-from fakes.deltas import applied, endpoint_slice, ingress, ingress_class, service
-from fakes.translator_loop import fill, idle, running, version_of
+from fakes.translator.apisix import resource
+from fakes.translator.deltas import applied, endpoint_slice, ingress, ingress_class, service
+from fakes.translator.loop import fill, idle, running, version_of
 from fakes.virtual_time import in_virtual_time
 from fakes.waiting import until
 from headgate.common.errors import TooLarge

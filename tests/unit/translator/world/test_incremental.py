@@ -7,8 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fakes.apisix import resource
-from fakes.deltas import (
+from fakes.translator.apisix import resource
+from fakes.translator.deltas import (
     EPOCH,
     applied,
     decision,
@@ -21,8 +21,8 @@ from fakes.deltas import (
     service_export,
     tls_secret,
 )
-from fakes.failing_dialect import failing_on
-from fakes.translating import Follower, ListedLog
+from fakes.translator.failing_dialect import failing_on
+from fakes.translator.translating import Follower, ListedLog
 from headgate.common.clusters import Drain
 from headgate.translator.composition import DIALECTS
 from headgate.translator.translation import Translation

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
-from fakes.deltas import EPOCH
+from fakes.translator.deltas import EPOCH
 from headgate.common.deltas import Delta, Operation
 from headgate.common.resources import SERVICE, ObjectRef
 from headgate.translator.world.graph import Graph, Lookups, Node, Rule

@@ -7,9 +7,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fakes.deltas import applied, deleted, endpoint_slice, ingress, ingress_class, ref_of, service, tls_secret
-from fakes.failing_dialect import failing_on
-from fakes.translating import Follower, ListedLog
+from fakes.translator.deltas import (
+    applied,
+    deleted,
+    endpoint_slice,
+    ingress,
+    ingress_class,
+    ref_of,
+    service,
+    tls_secret,
+)
+from fakes.translator.failing_dialect import failing_on
+from fakes.translator.translating import Follower, ListedLog
 from headgate.common.snapshot import decode_chunk
 from headgate.common.table import Certificate, StreamRoute, TableEntry, Upstream, VirtualHost
 from headgate.translator.assembly.conditions import ObjectStatus

@@ -6,8 +6,8 @@
 import os
 from typing import Any
 
-from fakes.deltas import applied, endpoint_slice, ingress, ref_of, service, tls_secret
-from fakes.translating import Follower, ListedLog
+from fakes.translator.deltas import applied, endpoint_slice, ingress, ref_of, service, tls_secret
+from fakes.translator.translating import Follower, ListedLog
 from headgate.common.snapshot import decode_chunk
 from headgate.common.table import TableEntry, VirtualHost, entry_key
 

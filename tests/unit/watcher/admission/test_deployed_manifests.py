@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from fakes.admission_reviews import NAME
+from fakes.kubernetes.admission_reviews import NAME
 from headgate.common.resources import ALL_KINDS
 from headgate.watcher.admission.server import PATH
 

@@ -10,9 +10,18 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
-from fakes.kept_certificate import CONFIGURATION, NAMESPACE, SECRET, authorities, configuration, kept, secret, trusted
-from fakes.kubernetes_api import FakeKubernetes
-from fakes.leadership import Seat
+from fakes.kubernetes.api import FakeKubernetes
+from fakes.kubernetes.kept_certificate import (
+    CONFIGURATION,
+    NAMESPACE,
+    SECRET,
+    authorities,
+    configuration,
+    kept,
+    secret,
+    trusted,
+)
+from fakes.translator.leadership import Seat
 from fakes.virtual_time import in_virtual_time
 from fakes.waiting import until as until_within
 from headgate.common.service.tasks import cancel

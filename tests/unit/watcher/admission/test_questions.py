@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from fakes.admission_reviews import review
-from fakes.kubernetes_objects import ingress, secret, service
-from fakes.tls import SelfSigned
+from fakes.gateway.tls import SelfSigned
+from fakes.kubernetes.admission_reviews import review
+from fakes.kubernetes.objects import ingress, secret, service
 from headgate.common.admission import Outcome
 from headgate.common.resources import ObjectRef
 from headgate.common.sealing import Sealer

@@ -13,9 +13,9 @@ import aiohttp
 import pytest
 from cryptography import x509
 
-from fakes.admission_reviews import NAME, WebhookClient, review
-from fakes.kubernetes_objects import ingress
-from fakes.tls import Authority, Issued
+from fakes.gateway.tls import Authority, Issued
+from fakes.kubernetes.admission_reviews import NAME, WebhookClient, review
+from fakes.kubernetes.objects import ingress
 from fakes.waiting import until
 from headgate.common.admission import Opinion, Outcome, Proposal
 from headgate.common.errors import NoAnswer, SettingsError

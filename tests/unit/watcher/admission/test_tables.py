@@ -3,7 +3,7 @@
 import json
 from typing import Any, Literal
 
-from fakes.admission_reviews import review
+from fakes.kubernetes.admission_reviews import review
 from headgate.common.admission import Basis, Finding, Opinion, Outcome, Proposal
 from headgate.common.errors import NoAnswer
 from headgate.common.problems import Problem, Severity

@@ -8,8 +8,8 @@ from typing import Any
 import aiohttp
 import pytest
 
-from fakes.kubernetes_api import FakeKubernetes
-from fakes.kubernetes_objects import ingress
+from fakes.kubernetes.api import FakeKubernetes
+from fakes.kubernetes.objects import ingress
 from fakes.virtual_time import in_virtual_time
 
 RECORDED = Path(__file__).parents[3] / "fixtures" / "kubernetes"

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from fakes.kubernetes_api import FakeKubernetes
+from fakes.kubernetes.api import FakeKubernetes
 from fakes.waiting import until
 from headgate.common.errors import NotPermitted, StoreUnavailable
 from headgate.common.leadership.election import Timing

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from fakes.following import Following
-from fakes.kubernetes_api import FakeKubernetes
-from fakes.kubernetes_objects import ingress
+from fakes.kubernetes.api import FakeKubernetes
+from fakes.kubernetes.following import Following
+from fakes.kubernetes.objects import ingress
 from fakes.virtual_time import in_virtual_time
 from fakes.waiting import until
 from headgate.common.resources import INGRESS

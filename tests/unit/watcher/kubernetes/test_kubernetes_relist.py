@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import pytest
 
-from fakes.following import Following
-from fakes.kubernetes_api import FakeKubernetes
-from fakes.kubernetes_objects import ingress
+from fakes.kubernetes.api import FakeKubernetes
+from fakes.kubernetes.following import Following
+from fakes.kubernetes.objects import ingress
 from fakes.virtual_time import in_virtual_time
 from headgate.common.resources import INGRESS, SERVICE
 from headgate.watcher.sources.kubernetes.source import KubernetesSource

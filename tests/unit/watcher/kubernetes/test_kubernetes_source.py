@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from fakes.following import Following
-from fakes.kubernetes_api import FakeKubernetes, Resource
-from fakes.kubernetes_objects import endpoint_slice, ingress, secret, service
+from fakes.kubernetes.api import FakeKubernetes, Resource
+from fakes.kubernetes.following import Following
+from fakes.kubernetes.objects import endpoint_slice, ingress, secret, service
 from fakes.virtual_time import in_virtual_time
 from headgate.common.deltas import SyncState
 from headgate.common.resources import (

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 import yaml
 
-from fakes.kubernetes_api import FakeKubernetes
-from fakes.kubernetes_objects import service
-from fakes.tls import SelfSigned
+from fakes.gateway.tls import SelfSigned
+from fakes.kubernetes.api import FakeKubernetes
+from fakes.kubernetes.objects import service
 from fakes.virtual_time import in_virtual_time
 from headgate.watcher.api.transport import KubernetesTransport
 from headgate.watcher.errors import Absent, ApiUnreachable, ApiUntrusted, ClusterConfigError, Unauthorized

@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import pytest
 
-from fakes.following import Following
-from fakes.kubernetes_api import FakeKubernetes
-from fakes.kubernetes_objects import ingress, service
+from fakes.kubernetes.api import FakeKubernetes
+from fakes.kubernetes.following import Following
+from fakes.kubernetes.objects import ingress, service
 from fakes.virtual_time import in_virtual_time
 from fakes.waiting import until
 from headgate.common.resources import INGRESS, NAMESPACE, SECRET, SERVICE

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from nacl.public import PrivateKey
 
-from fakes.tls import Authority, SelfSigned
+from fakes.gateway.tls import Authority, SelfSigned
 from headgate.common import resources
 from headgate.common.errors import SealingError
 from headgate.common.sealing import ClusterValue, Purpose, SealedSecret, Sealer, Unsealer

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from fakes.leadership import Seat
-from fakes.publishing import ObservedLog, Publishing, publishing, read_log, service
-from fakes.tls import SelfSigned
+from fakes.gateway.tls import SelfSigned
+from fakes.translator.leadership import Seat
+from fakes.translator.publishing import ObservedLog, Publishing, publishing, read_log, service
 from fakes.waiting import until
 from headgate.common.clusters import ClusterSettings, Decision
 from headgate.common.deltas import Author, ClusterAnnouncement, Delta, Operation, SyncMarker, SyncState

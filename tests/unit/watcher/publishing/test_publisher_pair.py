@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fakes.leadership import Seat
-from fakes.publishing import ObservedLog, Publishing, publishing, service
+from fakes.translator.leadership import Seat
+from fakes.translator.publishing import ObservedLog, Publishing, publishing, service
 from fakes.waiting import until
 from headgate.common.deltas import ClusterAnnouncement, Delta, Operation, SyncMarker
 from headgate.common.resources import SERVICE, ObjectRef, ResourceKind

@@ -3,7 +3,7 @@
 import copy
 from typing import Any
 
-from fakes.kubernetes_objects import ingress
+from fakes.kubernetes.objects import ingress
 from headgate.common.resources import ObjectRef
 from headgate.watcher.publishing.requesters import KEPT, KEPT_S, Requesters
 

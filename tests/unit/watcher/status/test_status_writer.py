@@ -10,9 +10,9 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from fakes.kubernetes_api import FakeKubernetes, Resource
-from fakes.kubernetes_objects import ingress, service
-from fakes.leadership import Seat
+from fakes.kubernetes.api import FakeKubernetes, Resource
+from fakes.kubernetes.objects import ingress, service
+from fakes.translator.leadership import Seat
 from fakes.virtual_time import in_virtual_time
 from fakes.waiting import until
 from headgate.common.leadership.leadership import Leadership

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from fakes.apisix import resource
-from fakes.applied import World, switching, world
-from fakes.deltas import endpoint_slice, ingress, service
-from fakes.proxied import Conversation
-from fakes.served import HOST
+from fakes.gateway.proxied import Conversation
+from fakes.gateway.served import HOST
+from fakes.translator.apisix import resource
+from fakes.translator.applied import World, switching, world
+from fakes.translator.deltas import endpoint_slice, ingress, service
 
 
 def annotated(*, path: str = "/", name: str = "one", **annotations: str) -> Any:

@@ -7,9 +7,9 @@ from typing import Any
 import jwt
 import pytest
 
-from fakes.apisix import resource, route, rule
-from fakes.applied import World, secret, switching, world
-from fakes.served import HOST
+from fakes.gateway.served import HOST
+from fakes.translator.apisix import resource, route, rule
+from fakes.translator.applied import World, secret, switching, world
 from unit.gateway.plugins.people import basic
 
 LIMITED = {"name": "limit-count", "enable": True, "config": {"count": 1, "time_window": 600, "rejected_code": 429}}

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from fakes.apisix import Translated, resource, route
-from fakes.proxied import Conversation
-from fakes.served import HOST, origins, served
+from fakes.gateway.proxied import Conversation
+from fakes.gateway.served import HOST, origins, served
+from fakes.translator.apisix import Translated, resource, route
 
 JSON = {"Content_Type": "application/json"}
 FORM = {"Content_Type": "application/x-www-form-urlencoded"}

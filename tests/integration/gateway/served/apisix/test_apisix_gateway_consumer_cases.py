@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from fakes.apisix import resource, route, rule
-from fakes.applied import World, secret, world
-from fakes.served import HOST
+from fakes.gateway.served import HOST
+from fakes.translator.apisix import resource, route, rule
+from fakes.translator.applied import World, secret, world
 
 
 def of_gateway_api(kind: str, name: str, **spec: Any) -> Any:

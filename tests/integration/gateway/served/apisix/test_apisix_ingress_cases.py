@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from fakes.applied import World, world
-from fakes.deltas import endpoint_slice, ingress, ingress_class, service
-from fakes.name_server import NameServer
-from fakes.served import HOST
+from fakes.gateway.served import HOST
+from fakes.peers.name_server import NameServer
+from fakes.translator.applied import World, world
+from fakes.translator.deltas import endpoint_slice, ingress, ingress_class, service
 from fakes.waiting import until
 from headgate.gateway.health.resolve import SystemDns
 

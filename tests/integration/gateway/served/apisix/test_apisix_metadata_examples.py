@@ -1,9 +1,9 @@
 """Examples of Apache APISIX' documentation that write plugin metadata, from a GatewayProxy to the wire."""
 
-from fakes.apisix import resource, route, rule
-from fakes.applied import world
-from fakes.deltas import ingress_class
-from fakes.served import HOST
+from fakes.gateway.served import HOST
+from fakes.translator.apisix import resource, route, rule
+from fakes.translator.applied import world
+from fakes.translator.deltas import ingress_class
 
 CLASS = ingress_class("headgate")
 OURS = {"apiGroup": "apisix.apache.org", "kind": "GatewayProxy", "name": "proxy", "scope": "Namespace"}

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from fakes.apisix import Translated, resource, route
-from fakes.proxied import OK, Conversation, Origin, answering
-from fakes.served import HOST, Got, Served, origins, served
+from fakes.gateway.proxied import OK, Conversation, Origin, answering
+from fakes.gateway.served import HOST, Got, Served, origins, served
+from fakes.translator.apisix import Translated, resource, route
 
 HTML = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 5\r\n\r\nhello"
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from fakes.apisix import resource
-from fakes.applied import Applied, World, world
-from fakes.deltas import endpoint_slice, ingress, service
-from fakes.proxied import OK, Conversation, answering
-from fakes.served import HOST, named, origins, served
-from fakes.tls import Authority
+from fakes.gateway.proxied import OK, Conversation, answering
+from fakes.gateway.served import HOST, named, origins, served
+from fakes.gateway.tls import Authority
+from fakes.translator.apisix import resource
+from fakes.translator.applied import Applied, World, world
+from fakes.translator.deltas import endpoint_slice, ingress, service
 from fakes.waiting import until
 
 SERVICE = {"group": "", "kind": "Service", "name": "web"}

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from fakes.apisix import resource, route, rule
-from fakes.applied import World, switching, world
-from fakes.deltas import endpoint_slice, service
-from fakes.proxied import Conversation, Script
-from fakes.served import HOST, named
+from fakes.gateway.proxied import Conversation, Script
+from fakes.gateway.served import HOST, named
+from fakes.translator.apisix import resource, route, rule
+from fakes.translator.applied import World, switching, world
+from fakes.translator.deltas import endpoint_slice, service
 
 
 def to(name: str, port: Any = 80, **fields: Any) -> Any:

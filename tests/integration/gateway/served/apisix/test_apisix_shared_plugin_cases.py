@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from fakes.apisix import resource, route, rule
-from fakes.applied import World, secret, world
-from fakes.deltas import ingress
-from fakes.served import HOST
+from fakes.gateway.served import HOST
+from fakes.translator.apisix import resource, route, rule
+from fakes.translator.applied import World, secret, world
+from fakes.translator.deltas import ingress
 
 
 def plugin(name: str, enable: bool = True, **config: Any) -> Any:

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from cryptography import x509
 
-from fakes.apisix import resource, route, rule
-from fakes.applied import Applied, switching
-from fakes.deltas import endpoint_slice, ingress, service
-from fakes.http2 import Http2Origin, answer_with
-from fakes.proxied import OK, answering
-from fakes.served import HOST, origins, sealed, served
-from fakes.tls import Authority
+from fakes.gateway.proxied import OK, answering
+from fakes.gateway.served import HOST, origins, sealed, served
+from fakes.gateway.tls import Authority
+from fakes.peers.http2 import Http2Origin, answer_with
+from fakes.translator.apisix import resource, route, rule
+from fakes.translator.applied import Applied, switching
+from fakes.translator.deltas import endpoint_slice, ingress, service
 
 BACKEND = {"serviceName": "web", "servicePort": 80}
 

@@ -1,7 +1,7 @@
 import pytest
 
-from fakes.ldap_server import LdapServer, ldap_server
-from fakes.tls import SelfSigned
+from fakes.gateway.tls import SelfSigned
+from fakes.peers.ldap_server import LdapServer, ldap_server
 from headgate.gateway.plugins.built_in.authentication.ldap_auth import escape_value
 from unit.gateway.plugins.people import basic, chain_for, consumer, directory
 from unit.gateway.plugins.running import asked, request

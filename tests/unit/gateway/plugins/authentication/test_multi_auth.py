@@ -1,6 +1,6 @@
 import pytest
 
-from fakes.ldap_server import ldap_server
+from fakes.peers.ldap_server import ldap_server
 from unit.gateway.plugins.people import basic, chain_for, consumer, directory
 from unit.gateway.plugins.running import asked, request
 

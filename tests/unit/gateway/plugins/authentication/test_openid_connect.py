@@ -5,7 +5,7 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives import serialization
 
-from fakes.openid_provider import CLIENT, KEY, decoded
+from fakes.peers.openid_provider import CLIENT, KEY, decoded
 from unit.gateway.plugins.oidc_site import SESSION, Browser, bearing, site, status
 from unit.gateway.plugins.running import asked, request
 

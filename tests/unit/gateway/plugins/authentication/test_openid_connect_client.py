@@ -13,8 +13,8 @@ from aiohttp import web
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
-from fakes.openid_provider import KEY, OpenidProvider
-from fakes.tls import SelfSigned
+from fakes.gateway.tls import SelfSigned
+from fakes.peers.openid_provider import KEY, OpenidProvider
 from headgate.common.plugins.authentication.openid_client import ProxyOpts
 from headgate.gateway.plugins.built_in.authentication.openid_connect.provider import choose_proxy
 from headgate.gateway.plugins.interface.errors import PluginRefused

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from fakes.gateway_table import ORIGIN
+from fakes.gateway.table import ORIGIN
 from headgate.common.table import Consumer, PathMatch, PluginUse
 from headgate.gateway.model.steps import finish
 from headgate.gateway.plugins.interface import PluginServices

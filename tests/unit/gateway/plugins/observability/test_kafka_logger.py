@@ -9,9 +9,9 @@ import pytest
 from aiokafka.conn import AIOKafkaConnection
 from aiokafka.errors import KafkaError
 
-from fakes.kafka_broker import KafkaBroker, kafka_broker
-from fakes.ports import free_port
-from fakes.tls import SelfSigned
+from fakes.gateway.ports import free_port
+from fakes.gateway.tls import SelfSigned
+from fakes.peers.kafka_broker import KafkaBroker, kafka_broker
 from fakes.waiting import until
 from headgate.common.plugins.checking import check_use
 from headgate.common.plugins.errors import PluginFault

@@ -5,7 +5,7 @@ from typing import Any
 import jwt
 import pytest
 
-from fakes.gateway_table import ORIGIN
+from fakes.gateway.table import ORIGIN
 from headgate.common.table import Backend, PathMatch, PathType, PluginUse, Route
 from headgate.gateway.plugins.built_in.catalogue import BUILT_IN
 from headgate.gateway.plugins.interface import Plugin

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fakes.proxied import OK, Conversation, Proxied, Script, Target, answering, proxied
+from fakes.gateway.proxied import OK, Conversation, Proxied, Script, Target, answering, proxied
 from fakes.waiting import until
 from headgate.common.table import PluginUse
 from headgate.gateway.plugins.interface import PluginServices

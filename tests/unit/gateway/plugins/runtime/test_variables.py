@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from fakes.proxied import answering
+from fakes.gateway.proxied import answering
 from headgate.common.plugins.variables import VARIABLES
 from headgate.gateway.plugins.interface import Headers, Request, Response
 from headgate.gateway.plugins.interface.variables import SET_BY_PLUGINS, table_names, variable

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from fakes.forbidden import forbidden, without
-from fakes.kafka_broker import kafka_broker
-from fakes.ports import free_port
-from fakes.redis import real_redis
-from fakes.streams import serving, udp_server
+from fakes.gateway.ports import free_port
+from fakes.gateway.streams import serving, udp_server
+from fakes.kubernetes.forbidden import forbidden, without
+from fakes.peers.kafka_broker import kafka_broker
+from fakes.stores.redis import real_redis
 from headgate.common.errors import StoreUnavailable
 from headgate.common.plugins.authentication.openid_session import SessionRedisConfig
 from headgate.common.plugins.observability.loggers import KafkaLoggerConfig

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from fakes.proxied import OK, Proxied, answering, proxied
+from fakes.gateway.proxied import OK, Proxied, answering, proxied
 from headgate.common.plugins.checking import check_use
 from headgate.common.plugins.errors import PluginFault
 from headgate.common.table import PluginUse

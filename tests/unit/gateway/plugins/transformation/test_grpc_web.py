@@ -9,9 +9,9 @@ from typing import Any
 import aiohttp
 import pytest
 
-from fakes.grpc_service import Echo, grpc_server
-from fakes.http2 import Http2Origin, Peer, answer_with, http2_client, request
-from fakes.proxied import OK, Proxied, answering, proxied
+from fakes.gateway.proxied import OK, Proxied, answering, proxied
+from fakes.peers.grpc_service import Echo, grpc_server
+from fakes.peers.http2 import Http2Origin, Peer, answer_with, http2_client, request
 from headgate.common.table import PathMatch, PathType
 from headgate.gateway.model.connection import ConnectionSpec
 from headgate.gateway.plugins.interface import PluginServices

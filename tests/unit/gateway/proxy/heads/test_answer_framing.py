@@ -2,7 +2,7 @@
 
 import pytest
 
-from fakes.proxied import OK, answering, proxied
+from fakes.gateway.proxied import OK, answering, proxied
 from fakes.waiting import until
 from headgate.gateway.proxy.config import ProxyConfig
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fakes.proxied import OK, Proxied, answering, proxied
+from fakes.gateway.proxied import OK, Proxied, answering, proxied
 from headgate.gateway.proxy.config import ProxyConfig
 
 CLOSE = b"Connection: close\r\n\r\n"

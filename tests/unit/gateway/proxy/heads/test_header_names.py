@@ -2,8 +2,8 @@
 
 import pytest
 
-from fakes.http2 import http2_client, request
-from fakes.proxied import proxied
+from fakes.gateway.proxied import proxied
+from fakes.peers.http2 import http2_client, request
 from headgate.gateway.proxy.config import ProxyConfig, UnderscoreNames
 
 START = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fakes.proxied import OK, answering, proxied
+from fakes.gateway.proxied import OK, answering, proxied
 from headgate.gateway.proxy.config import ProxyConfig
 
 GET = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n"

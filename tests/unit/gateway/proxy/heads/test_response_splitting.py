@@ -15,8 +15,8 @@ from cryptography.x509.oid import NameOID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fakes.http2 import http2_client, request
-from fakes.proxied import answering, proxied
+from fakes.gateway.proxied import answering, proxied
+from fakes.peers.http2 import http2_client, request
 from headgate.common.table import ClientAuth, Provenance, Stickiness, Upstream
 from headgate.gateway.balancing.sessions import Session
 from headgate.gateway.balancing.stickiness import StickyCookie

@@ -12,10 +12,10 @@ import grpc.aio
 import pytest
 from cryptography import x509
 
-from fakes.grpc_service import Echo, Stub, grpc_server, grpc_stub
-from fakes.http2 import Http2Origin, answer_with, http2_client, request
-from fakes.proxied import Proxied, proxied
-from fakes.tls import Authority
+from fakes.gateway.proxied import Proxied, proxied
+from fakes.gateway.tls import Authority
+from fakes.peers.grpc_service import Echo, Stub, grpc_server, grpc_stub
+from fakes.peers.http2 import Http2Origin, answer_with, http2_client, request
 from fakes.waiting import until
 from headgate.common.secret import Secret
 from headgate.gateway.model.connection import ConnectionSpec

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from fakes.http2 import Peer, http2_client, request
-from fakes.proxied import Conversation, proxied
+from fakes.gateway.proxied import Conversation, proxied
+from fakes.peers.http2 import Peer, http2_client, request
 from fakes.waiting import until
 from headgate.gateway.proxy.config import ProxyConfig
 from headgate.gateway.proxy.policies import RoutePolicies

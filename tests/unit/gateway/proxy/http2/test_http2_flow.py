@@ -5,8 +5,8 @@ import socket
 
 import pytest
 
-from fakes.http2 import Peer, http2_client, request
-from fakes.proxied import Conversation, proxied
+from fakes.gateway.proxied import Conversation, proxied
+from fakes.peers.http2 import Peer, http2_client, request
 from fakes.virtual_time import in_virtual_time
 from fakes.waiting import until
 from headgate.gateway.proxy.config import ProxyConfig

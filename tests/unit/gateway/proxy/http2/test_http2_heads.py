@@ -3,8 +3,8 @@
 import hpack
 import pytest
 
-from fakes.http2 import Headers, http2_client, request
-from fakes.proxied import proxied
+from fakes.gateway.proxied import proxied
+from fakes.peers.http2 import Headers, http2_client, request
 from fakes.waiting import until
 from headgate.gateway.proxy.errors import BadMessage
 from headgate.gateway.proxy.http2.heads import (

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from fakes.http2 import http2_client, request
-from fakes.proxied import OK, Conversation, answering, proxied
+from fakes.gateway.proxied import OK, Conversation, answering, proxied
+from fakes.peers.http2 import http2_client, request
 from fakes.waiting import until
 from headgate.gateway.proxy.config import ProxyConfig
 from headgate.gateway.proxy.policies import RoutePolicies

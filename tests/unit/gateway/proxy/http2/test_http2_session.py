@@ -9,7 +9,7 @@ from collections.abc import Callable
 import hpack
 import pytest
 
-from fakes.source import from_source
+from fakes.translator.source import from_source
 from headgate.gateway.proxy.http2 import frames as http2
 from headgate.gateway.proxy.http2.decompression import HeaderList
 from headgate.gateway.proxy.http2.flow import Flow

@@ -9,9 +9,9 @@ from pathlib import Path
 import hyperframe.frame
 import pytest
 
-from fakes.http2 import Http2Origin, Peer, Serve, answer_with, http2_client, request
-from fakes.proxied import Client, Proxied, answering, proxied
-from fakes.tls import Authority
+from fakes.gateway.proxied import Client, Proxied, answering, proxied
+from fakes.gateway.tls import Authority
+from fakes.peers.http2 import Http2Origin, Peer, Serve, answer_with, http2_client, request
 from fakes.waiting import until
 from headgate.common.table import CircuitBreaker
 from headgate.gateway.health.circuit import Circuit

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fakes.apisix import BACKEND, Translated, resource, route, rule
-from fakes.deltas import ingress
+from fakes.translator.apisix import BACKEND, Translated, resource, route, rule
+from fakes.translator.deltas import ingress
 from headgate.common.resources import APISIX_KINDS
 from headgate.translator.dialects.apisix.definitions import DEFINITIONS
 from headgate.translator.dialects.apisix.models.legacy import LegacyRouteSpec

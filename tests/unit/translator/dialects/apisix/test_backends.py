@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from fakes.apisix import Translated, resource, route, rule
-from fakes.deltas import applied, endpoint_slice, service
+from fakes.translator.apisix import Translated, resource, route, rule
+from fakes.translator.deltas import applied, endpoint_slice, service
 from headgate.common.problems import Severity
 from headgate.common.table import BackendProtocol, Policy, VirtualHost
 from headgate.translator.dialects.apisix.models.upstream import MAX_NODES

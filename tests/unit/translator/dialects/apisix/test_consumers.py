@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from nacl.public import PrivateKey
 
-from fakes.apisix import Translated, resource
+from fakes.translator.apisix import Translated, resource
 from headgate.common.resources import APISIX_CONSUMER
 from headgate.common.sealing import Purpose, Sealer, Unsealer
 from headgate.common.table import Consumer, ConsumerGroup, PluginUse

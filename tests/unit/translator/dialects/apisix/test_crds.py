@@ -8,7 +8,7 @@ import jsonschema_rs
 import pytest
 import yaml
 
-from fakes.apisix import BACKEND, one_backend, resource, route, rule
+from fakes.translator.apisix import BACKEND, one_backend, resource, route, rule
 from headgate.translator.crds import main
 from headgate.translator.dialects.apisix.definitions import DEFINITIONS
 from headgate.translator.objects.definitions import make_definition

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from nacl.public import PrivateKey
 
-from fakes.apisix import Translated, resource
-from fakes.deltas import applied, deleted
+from fakes.translator.apisix import Translated, resource
+from fakes.translator.deltas import applied, deleted
 from headgate.common.deltas import Delta
 from headgate.common.resources import APISIX_CONSUMER, GATEWAY_CONSUMER
 from headgate.common.sealing import Purpose, Sealer, Unsealer

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from fakes.apisix import Translated, resource, route, rule
-from fakes.deltas import applied, deleted, ingress, ingress_class, ref_of, service
+from fakes.translator.apisix import Translated, resource, route, rule
+from fakes.translator.deltas import applied, deleted, ingress, ingress_class, ref_of, service
 from headgate.common.problems import Severity
 from headgate.common.resources import GATEWAY_PROXY
 from headgate.common.sealing import Sealer

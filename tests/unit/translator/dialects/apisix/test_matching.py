@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from fakes.apisix import Translated, route, rule
-from fakes.deltas import ingress
+from fakes.translator.apisix import Translated, route, rule
+from fakes.translator.deltas import ingress
 
 # Paths
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from fakes.apisix import BACKEND, Translated, one_backend, resource, route, rule
-from fakes.deltas import applied, deleted, endpoint_slice, ingress_class, service
-from fakes.translating import Follower, ListedLog
+from fakes.translator.apisix import BACKEND, Translated, one_backend, resource, route, rule
+from fakes.translator.deltas import applied, deleted, endpoint_slice, ingress_class, service
+from fakes.translator.translating import Follower, ListedLog
 from headgate.common.problems import Severity
 from headgate.common.selection import Selection
 from headgate.common.snapshot import decode_chunk

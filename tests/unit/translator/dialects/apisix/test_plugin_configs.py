@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from fakes.apisix import Translated, resource
+from fakes.translator.apisix import Translated, resource
 from headgate.common.problems import Severity
 
 LIMIT = {"name": "limit-count", "config": {"count": 1, "time_window": 60}}

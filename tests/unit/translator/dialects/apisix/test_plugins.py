@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from nacl.public import PrivateKey
 
-from fakes.apisix import Translated, resource, route, rule
+from fakes.translator.apisix import Translated, resource, route, rule
 from headgate.common.errors import SealingError
 from headgate.common.sealing import Purpose, Sealer, Unsealer
 from headgate.common.table import PluginUse

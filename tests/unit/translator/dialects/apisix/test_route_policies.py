@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from fakes.apisix import Translated, resource, route, rule
-from fakes.deltas import ingress, ingress_class, service
+from fakes.translator.apisix import Translated, resource, route, rule
+from fakes.translator.deltas import ingress, ingress_class, service
 from headgate.common.problems import Severity
 from headgate.translator.world.settings import TranslationSettings
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from fakes.apisix import Translated, resource, route, rule
+from fakes.translator.apisix import Translated, resource, route, rule
 from headgate.common.table import BackendProtocol, Consumer, Endpoint, Policy, Upstream
 
 

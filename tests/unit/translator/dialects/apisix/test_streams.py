@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from fakes.apisix import BACKEND, Translated, resource, route
-from fakes.deltas import service
+from fakes.translator.apisix import BACKEND, Translated, resource, route
+from fakes.translator.deltas import service
 from headgate.common.table import BackendProtocol, HashKey, MqttConnect
 
 UDP = service("dns", ports=[{"name": "dns", "port": 53, "protocol": "UDP"}])

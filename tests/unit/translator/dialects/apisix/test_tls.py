@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from fakes.apisix import Translated, resource, route, rule
-from fakes.deltas import applied, deleted, ingress, tls_secret
+from fakes.translator.apisix import Translated, resource, route, rule
+from fakes.translator.deltas import applied, deleted, ingress, tls_secret
 from headgate.common.deltas import Delta
 from headgate.common.snapshot import decode_chunk
 from headgate.common.table import Certificate, TableEntry, VirtualHost

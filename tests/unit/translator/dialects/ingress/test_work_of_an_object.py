@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from fakes.deltas import applied, ingress, service, tls_secret
+from fakes.translator.deltas import applied, ingress, service, tls_secret
 from headgate.common.resources import INGRESS
 from headgate.common.table import ClientAuth, Route, TlsPolicy, VirtualHost
 from headgate.translator.offline import Offline, translate_all

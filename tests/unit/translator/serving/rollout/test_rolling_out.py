@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from fakes.deltas import applied, deleted, endpoint_slice, ingress, service
-from fakes.fleet import FakeFleet, fleet_of
-from fakes.leadership import Seat
-from fakes.translator_loop import fill, idle, manifest_of, running, snapshots_of, table_of, version_of
+from fakes.translator.deltas import applied, deleted, endpoint_slice, ingress, service
+from fakes.translator.fleet import FakeFleet, fleet_of
+from fakes.translator.leadership import Seat
+from fakes.translator.loop import fill, idle, manifest_of, running, snapshots_of, table_of, version_of
 from fakes.waiting import until
 from headgate.common.heartbeats import Refusal
 from headgate.common.snapshot import Manifest, Rollout, RolloutMove, RolloutPhase

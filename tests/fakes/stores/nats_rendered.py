@@ -15,11 +15,11 @@ from typing import Any
 
 import yaml
 
-from fakes.nats_cluster import NatsCluster, password_of, write_certificates
-from fakes.nats_servers import NatsServer
-from fakes.ports import free_ports
+from fakes.gateway.ports import free_ports
+from fakes.stores.nats_cluster import NatsCluster, password_of, write_certificates
+from fakes.stores.nats_servers import NatsServer
 
-MANIFESTS = Path(__file__).parents[2] / "deploy" / "manifests"
+MANIFESTS = Path(__file__).parents[3] / "deploy" / "manifests"
 JsonObject = dict[str, Any]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import aiohttp
 
-from fakes.tls import Authority
+from fakes.gateway.tls import Authority
 from headgate.common.resources import ALL_KINDS, Kinds
 
 NAME = "headgate-admission.headgate.svc"

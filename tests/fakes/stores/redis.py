@@ -22,7 +22,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
-from fakes.ports import free_port
+from fakes.gateway.ports import free_port
 from headgate.common.errors import StoreError, StoreUnavailable
 from headgate.common.service.tasks import cancel, run_together
 from headgate.common.stores.redis.link import RedisLink
@@ -34,7 +34,7 @@ from headgate.common.stores.tables import TableStores
 SERVICE = "tables"
 """What the Sentinels call the pair."""
 DOWN_AFTER_MS = 500
-USERS_FILE = Path(__file__).parents[2] / "deploy" / "redis" / "users.conf"
+USERS_FILE = Path(__file__).parents[3] / "deploy" / "redis" / "users.conf"
 
 
 def redis_binary() -> str:

@@ -21,9 +21,10 @@ from typing import Any, Self
 import yaml
 from aiohttp import web
 
-from fakes.kubernetes_faults import Faults, SeenRequest, reset_connection
-from fakes.kubernetes_rights import RoleHolder
-from fakes.kubernetes_store import (
+from fakes.gateway.ports import free_port
+from fakes.kubernetes.faults import Faults, SeenRequest, reset_connection
+from fakes.kubernetes.rights import RoleHolder
+from fakes.kubernetes.store import (
     ApiFault,
     Backup,
     JsonObject,
@@ -34,8 +35,7 @@ from fakes.kubernetes_store import (
     invalid,
     too_large,
 )
-from fakes.kubernetes_watch import Matches, OpenWatch, error_line
-from fakes.ports import free_port
+from fakes.kubernetes.watch import Matches, OpenWatch, error_line
 
 __all__ = ["ApiFault", "Backup", "FakeKubernetes", "Resource", "SeenRequest"]
 

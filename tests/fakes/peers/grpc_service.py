@@ -8,7 +8,7 @@ from typing import Any
 import grpc
 import grpc.aio
 
-from fakes.tls import Issued
+from fakes.gateway.tls import Issued
 
 SERVICE = "test.Echo"
 

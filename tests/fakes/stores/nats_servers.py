@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from fakes.ports import free_ports
+from fakes.gateway.ports import free_ports
 from headgate.cli.up.embedded_nats import server_binary
 
 START_S = 20.0

@@ -12,9 +12,9 @@ from contextlib import asynccontextmanager, redirect_stderr, redirect_stdout, su
 from typing import Any
 
 from fakes.command import Answer
-from fakes.deltas import applied, deleted, ref_of
-from fakes.nats import real_bus
-from fakes.translator_loop import fill, running
+from fakes.stores.nats import real_bus
+from fakes.translator.deltas import applied, deleted, ref_of
+from fakes.translator.loop import fill, running
 from headgate.cli.__main__ import main
 from headgate.common.deltas import Author, Delta, last_good_subject
 from headgate.common.errors import StoreUnavailable

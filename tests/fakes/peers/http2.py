@@ -14,7 +14,7 @@ import h2.exceptions
 import h2.settings
 import hyperframe.frame
 
-from fakes.proxied import PATIENCE_S
+from fakes.gateway.proxied import PATIENCE_S
 
 Headers = Iterable[tuple[bytes, bytes]]
 ErrorCodes = h2.errors.ErrorCodes

@@ -6,7 +6,7 @@ import ssl
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 
-from fakes.gateway_table import ORIGIN, load
+from fakes.gateway.table import ORIGIN, load
 from headgate.common.sealing import Unsealer
 from headgate.common.table import (
     BackendProtocol,

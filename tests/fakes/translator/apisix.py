@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from fakes.deltas import applied, service
+from fakes.translator.deltas import applied, service
 from headgate.common.problems import Problem, Severity
 from headgate.common.resources import ObjectRef
 from headgate.common.table import Route, StreamRoute, Upstream, VirtualHost

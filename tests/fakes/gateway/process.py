@@ -10,8 +10,8 @@ from typing import Any, Self
 
 import aiohttp
 
-from fakes.gateway_table import publish
-from fakes.ports import free_ports
+from fakes.gateway.ports import free_ports
+from fakes.gateway.table import publish
 from headgate.common.bus.connection import Bus
 from headgate.common.stores import SnapshotStore
 from headgate.common.stores.nats import NatsStores

@@ -1,10 +1,10 @@
-"""What tests do in a cluster, be it the fake API server or a real one (`fakes.kubernetes_real`)."""
+"""What tests do in a cluster, be it the fake API server or a real one (`fakes.kubernetes.real`)."""
 
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from fakes.kubernetes_api import FakeKubernetes, Resource
+from fakes.kubernetes.api import FakeKubernetes, Resource
 from headgate.common.resources import APISIX_KINDS
 
 JsonObject = dict[str, Any]

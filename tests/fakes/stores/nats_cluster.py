@@ -17,14 +17,14 @@ from urllib.parse import quote
 
 from cryptography import x509
 
-from fakes.nats_servers import NatsServer
-from fakes.ports import free_ports
-from fakes.tls import Authority
+from fakes.gateway.ports import free_ports
+from fakes.gateway.tls import Authority
+from fakes.stores.nats_servers import NatsServer
 from headgate.common.bus.access import NatsAccess
 from headgate.common.bus.connection import Bus
 from headgate.common.service.settings import ServiceSettings, load_settings
 
-DEPLOYED = Path(__file__).parents[2] / "deploy" / "nats"
+DEPLOYED = Path(__file__).parents[3] / "deploy" / "nats"
 EDGE = "paris"
 """A cluster more than `local`, that may have a server of its own."""
 CLUSTERS = ("local", EDGE)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Self
 
 import yaml
 
-from fakes.kubernetes_faults import SeenRequest
+from fakes.kubernetes.faults import SeenRequest
 
 _FOR_ALL = ("discover", "probe")
 

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any
 
-from fakes.deltas import applied
+from fakes.translator.deltas import applied
 from fakes.waiting import until
 from headgate.common.deltas import ClusterAnnouncement, KindName, SyncMarker
 from headgate.common.leadership.leadership import Leadership

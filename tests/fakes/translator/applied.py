@@ -4,9 +4,9 @@ import contextlib
 from collections.abc import AsyncIterator
 from typing import Any, NamedTuple
 
-from fakes.deltas import applied, deleted, endpoint_slice, ref_of, service
-from fakes.proxied import OK, Client, Conversation, Origin, Script, answering
-from fakes.served import Got, Served, asking, named, origins, sealed, served
+from fakes.gateway.proxied import OK, Client, Conversation, Origin, Script, answering
+from fakes.gateway.served import Got, Served, asking, named, origins, sealed, served
+from fakes.translator.deltas import applied, deleted, endpoint_slice, ref_of, service
 from headgate.common.problems import Severity
 from headgate.common.snapshot import decode_chunk
 from headgate.common.table import EntryKind, entry_key

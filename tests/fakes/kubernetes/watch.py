@@ -8,8 +8,8 @@ from typing import Any
 
 from aiohttp import web
 
-from fakes.kubernetes_faults import reset_connection
-from fakes.kubernetes_store import ApiFault, Change, JsonObject, Resource, Store
+from fakes.kubernetes.faults import reset_connection
+from fakes.kubernetes.store import ApiFault, Change, JsonObject, Resource, Store
 
 BOOKMARK_S = 60.0
 Matches = Callable[[JsonObject], bool]

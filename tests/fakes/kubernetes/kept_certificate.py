@@ -5,7 +5,7 @@ from typing import Any
 
 from cryptography import x509
 
-from fakes.kubernetes_api import FakeKubernetes
+from fakes.kubernetes.api import FakeKubernetes
 from headgate.watcher.admission.kept_secret import SECRET_TYPE
 
 NAMESPACE, SECRET, CONFIGURATION = "headgate", "headgate-admission", "headgate"

@@ -3,8 +3,8 @@
 from collections import Counter
 from random import Random
 
-from fakes.gateway_table import ORIGIN, FakePools
-from fakes.requests import PLAIN, AskedRequest
+from fakes.gateway.requests import PLAIN, AskedRequest
+from fakes.gateway.table import ORIGIN, FakePools
 from headgate.common.table import Balancing, Endpoint, Upstream
 from headgate.gateway.balancing.compile import compile_upstream
 from headgate.gateway.balancing.endpoints import EndpointDirectory, EndpointSlot
@@ -47,7 +47,7 @@ class World:
 
 
 def number(slot: EndpointSlot | None) -> int:
-    """The number that `fakes.gateway_table.endpoint` made it with."""
+    """The number that `fakes.gateway.table.endpoint` made it with."""
     assert slot is not None
     return int(slot.key[0].rpartition(".")[2])
 

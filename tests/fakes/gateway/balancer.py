@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
-from fakes.gateway_process import GatewayProcess
+from fakes.gateway.process import GatewayProcess
 
 _ASK_EVERY_S = 0.05
 

@@ -9,10 +9,10 @@ from functools import partial
 
 from prometheus_client import CollectorRegistry
 
-from fakes.gateway_table import ORIGIN, load
-from fakes.ports import free_port
-from fakes.proxied import Client, Origin, RecordedLog, Script
-from fakes.tls import Issued, unverified
+from fakes.gateway.ports import free_port
+from fakes.gateway.proxied import Client, Origin, RecordedLog, Script
+from fakes.gateway.table import ORIGIN, load
+from fakes.gateway.tls import Issued, unverified
 from headgate.common.sealing import ClusterValue, Purpose, Unsealer
 from headgate.common.secret import Secret
 from headgate.common.table import (

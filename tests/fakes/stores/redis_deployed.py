@@ -13,9 +13,9 @@ from typing import Any
 
 from cryptography.x509 import IPAddress
 
-from fakes.ports import free_port
-from fakes.redis import USERS_FILE, eventually, redis_binary
-from fakes.tls import Authority
+from fakes.gateway.ports import free_port
+from fakes.gateway.tls import Authority
+from fakes.stores.redis import USERS_FILE, eventually, redis_binary
 from headgate.common.stores.redis.target import Login, RedisTarget, Server
 from headgate.common.stores.redis.wire import ask_alone, dial, hang_up
 
