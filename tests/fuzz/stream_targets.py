@@ -9,7 +9,7 @@ from headgate.gateway.net.proxy_protocol import (
     write_proxy_header,
 )
 from headgate.gateway.streams.mqtt import MAX_CONNECT, NotMqtt, read_client_id
-from headgate.gateway.tls.client_hello import MAX_HELLO, ClientHello, Verdict, read_client_hello
+from headgate.gateway.tls.client_hello import MAX_HELLO, ClientHello, HelloOutcome, read_client_hello
 
 
 def proxy_verdict(data: bytes) -> ProxyHeader | str | None:
@@ -39,10 +39,10 @@ def check_proxy_header(data: bytes) -> None:
 def check_client_hello(data: bytes) -> None:
     """A verdict is final and comes in time; names are such that a route could have them."""
     whole = read_client_hello(data)
-    assert whole is not Verdict.NEED_MORE or len(data) < MAX_HELLO
+    assert whole is not HelloOutcome.NEED_MORE or len(data) < MAX_HELLO
     for end in {len(data) // 2, max(0, len(data) - 1), min(len(data), 64)}:
         part = read_client_hello(data[:end])
-        assert part is Verdict.NEED_MORE or part == whole
+        assert part is HelloOutcome.NEED_MORE or part == whole
     if isinstance(whole, ClientHello):
         assert whole.server_name == whole.server_name.lower()
         assert whole.server_name.isascii()

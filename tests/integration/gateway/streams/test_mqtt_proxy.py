@@ -11,7 +11,7 @@ from fakes.gateway.streams import PATIENCE_S, backend, echo_server, stream, stre
 from fakes.gateway.tls import SelfSigned
 from fakes.peers.mqtt import connect
 from headgate.common.secret import Secret
-from headgate.common.table import Balancing, HashKey, MqttConnect, Policy, StreamRoute, Upstream
+from headgate.common.table import Balancing, BalancingPolicy, HashKey, MqttConnect, StreamRoute, Upstream
 from headgate.gateway.streams.log import Status
 from headgate.gateway.tls import CertificateEntry, CertificateStore
 
@@ -23,7 +23,7 @@ def mqtt(port: int, **fields: object) -> StreamRoute:
 
 
 def by_client_id(*ports: int) -> Upstream:
-    balancing = Balancing(policy=Policy.RING_HASH, hash=(HashKey(source="mqtt-client-id"),))
+    balancing = Balancing(policy=BalancingPolicy.RING_HASH, hash=(HashKey(source="mqtt-client-id"),))
     return backend(*ports).model_copy(update={"balancing": balancing})
 
 

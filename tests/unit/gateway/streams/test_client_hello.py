@@ -3,7 +3,7 @@
 import pytest
 
 from fakes.peers.client_hello import alpn, extension, message, real_hello, records, server_name
-from headgate.gateway.tls.client_hello import MAX_HELLO, ClientHello, Verdict, read_client_hello
+from headgate.gateway.tls.client_hello import MAX_HELLO, ClientHello, HelloOutcome, read_client_hello
 
 
 def test_name_and_protocols_of_a_real_client() -> None:
@@ -18,7 +18,7 @@ def test_a_client_may_name_nothing() -> None:
 
 def test_every_beginning_needs_more_and_what_follows_does_not_matter() -> None:
     hello = real_hello("a.b")
-    assert all(read_client_hello(hello[:size]) is Verdict.NEED_MORE for size in range(len(hello)))
+    assert all(read_client_hello(hello[:size]) is HelloOutcome.NEED_MORE for size in range(len(hello)))
     assert read_client_hello(hello + b"\x17\x03") == ClientHello("a.b", ())
 
 
@@ -26,7 +26,7 @@ def test_every_beginning_needs_more_and_what_follows_does_not_matter() -> None:
 def test_a_hello_may_be_spread_over_records(size: int) -> None:
     hello = records(message(alpn(b"h2"), server_name(b"a.b")), size)
     assert read_client_hello(hello) == ClientHello("a.b", (b"h2",))
-    assert all(read_client_hello(hello[:end]) is Verdict.NEED_MORE for end in range(len(hello)))
+    assert all(read_client_hello(hello[:end]) is HelloOutcome.NEED_MORE for end in range(len(hello)))
 
 
 def test_a_trailing_dot_and_names_of_other_kinds_do_not_count() -> None:
@@ -59,12 +59,12 @@ def test_a_trailing_dot_and_names_of_other_kinds_do_not_count() -> None:
     ],
 )
 def test_what_breaks_the_grammar_is_no_hello(data: bytes) -> None:
-    assert read_client_hello(data) is Verdict.NOT_TLS
+    assert read_client_hello(data) is HelloOutcome.NOT_TLS
 
 
 def test_a_hello_that_never_ends_is_given_up() -> None:
     endless = records(message(extension(21, bytes(20_000))), 1)
-    assert read_client_hello(endless[: MAX_HELLO - 1]) is Verdict.NOT_TLS
+    assert read_client_hello(endless[: MAX_HELLO - 1]) is HelloOutcome.NOT_TLS
     slow = records(message(extension(21, bytes(16_000))), 1)
-    assert read_client_hello(slow[: MAX_HELLO - 1]) is Verdict.NEED_MORE
-    assert read_client_hello(slow[:MAX_HELLO]) is Verdict.NOT_TLS
+    assert read_client_hello(slow[: MAX_HELLO - 1]) is HelloOutcome.NEED_MORE
+    assert read_client_hello(slow[:MAX_HELLO]) is HelloOutcome.NOT_TLS

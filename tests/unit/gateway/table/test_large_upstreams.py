@@ -12,7 +12,7 @@ from fakes.gateway.requests import PLAIN
 from fakes.gateway.table import ORIGIN, FakePools, load, new_compiler, publish
 from headgate.common.errors import DecodeError
 from headgate.common.sealing import Unsealer
-from headgate.common.table import ActiveCheck, Balancing, Ejection, Endpoint, HashKey, Policy, Upstream
+from headgate.common.table import ActiveCheck, Balancing, BalancingPolicy, Ejection, Endpoint, HashKey, Upstream
 from headgate.common.table_image import TableImage
 from headgate.gateway.balancing.endpoints import EndpointDirectory
 from headgate.gateway.balancing.levels import Place
@@ -27,9 +27,9 @@ MANY = 3000
 BY_CLIENT = (HashKey(source="client"),)
 POLICIES = [
     Balancing(),
-    Balancing(policy=Policy.RING_HASH, hash=BY_CLIENT),
-    Balancing(policy=Policy.RENDEZVOUS, hash=BY_CLIENT),
-    Balancing(policy=Policy.PEAK_EWMA),
+    Balancing(policy=BalancingPolicy.RING_HASH, hash=BY_CLIENT),
+    Balancing(policy=BalancingPolicy.RENDEZVOUS, hash=BY_CLIENT),
+    Balancing(policy=BalancingPolicy.PEAK_EWMA),
     Balancing(slow_start_s=30),
     Balancing(locality="zone"),
 ]

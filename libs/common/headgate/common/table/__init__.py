@@ -60,11 +60,11 @@ from headgate.common.table.upstream import (
     BackendProtocol,
     BackendTls,
     Balancing,
+    BalancingPolicy,
     CircuitBreaker,
     Ejection,
     Endpoint,
     HashKey,
-    Policy,
     Upstream,
 )
 
@@ -85,6 +85,7 @@ __all__ = [
     "BackendProtocol",
     "BackendTls",
     "Balancing",
+    "BalancingPolicy",
     "Canary",
     "Certificate",
     "CircuitBreaker",
@@ -116,7 +117,6 @@ __all__ = [
     "PathMatch",
     "PathType",
     "PluginUse",
-    "Policy",
     "Provenance",
     "Rank",
     "Retries",

@@ -46,7 +46,7 @@ class Endpoint(Entry):
     cannot reach."""
 
 
-class Policy(StrEnum):
+class BalancingPolicy(StrEnum):
     """How an endpoint is chosen."""
 
     ROUND_ROBIN = "round-robin"
@@ -82,7 +82,7 @@ class HashKey(Entry):
 class Balancing(Entry):
     """How requests are spread over the endpoints."""
 
-    policy: Policy = Policy.ROUND_ROBIN
+    policy: BalancingPolicy = BalancingPolicy.ROUND_ROBIN
     hash: tuple[HashKey, ...] = ()
     """Joined; for the two hashing policies."""
     subset_size: int | None = Field(default=None, ge=1)
@@ -98,7 +98,7 @@ class Balancing(Entry):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        hashes = self.policy in (Policy.RING_HASH, Policy.RENDEZVOUS)
+        hashes = self.policy in (BalancingPolicy.RING_HASH, BalancingPolicy.RENDEZVOUS)
         if bool(self.hash) != hashes:
             raise ValueError(f"policy {self.policy} {'needs' if hashes else 'takes no'} hash")
         return self

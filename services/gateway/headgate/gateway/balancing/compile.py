@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 
-from headgate.common.table import Balancing, Policy, Upstream
+from headgate.common.table import Balancing, BalancingPolicy, Upstream
 from headgate.gateway.balancing.detours import find_detours
 from headgate.gateway.balancing.endpoints import EndpointDirectory, EndpointSlot
 from headgate.gateway.balancing.levels import NOWHERE, Place
 from headgate.gateway.balancing.planning import Marks, Planner, level_members
 from headgate.gateway.balancing.round_robin import SmoothRoundRobin
-from headgate.gateway.balancing.seats import HOPS, Seat, Seating, Standing, usable_endpoints, why_unavailable
+from headgate.gateway.balancing.seats import HOPS, EndpointState, Seat, Seating, usable_endpoints, why_unavailable
 from headgate.gateway.balancing.upstream import UpstreamBalancer
 from headgate.gateway.model.connection import PLAIN, ConnectionSpec
 from headgate.gateway.model.steps import Steps, finish
@@ -84,10 +84,10 @@ def _why_unavailable(key: str, seats: Sequence[Seat]) -> str:
     return why_unavailable(key, standings, [standing for standing in standings if standing.is_reached])
 
 
-def _is_plain(balancing: Balancing, taking: frozenset[Standing]) -> bool:
+def _is_plain(balancing: Balancing, taking: frozenset[EndpointState]) -> bool:
     """Tell whether a ring is all that it takes while everybody is healthy."""
     return (
-        balancing.policy is Policy.ROUND_ROBIN
+        balancing.policy is BalancingPolicy.ROUND_ROBIN
         and balancing.slow_start_s is None
         and balancing.locality == "none"
         and len({(standing.rank, standing.weight) for standing in taking}) < 2

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from headgate.gateway.balancing.endpoints import EndpointSlot
-from headgate.gateway.balancing.seats import Seat, Standing
+from headgate.gateway.balancing.seats import EndpointState, Seat
 
 
 class Detours(NamedTuple):
@@ -21,7 +21,7 @@ class Detours(NamedTuple):
     """Pods of other clusters, by name, each with the gateways of its cluster."""
 
 
-def find_detours(seats: Sequence[Seat], standings: Iterable[Standing]) -> Detours | None:
+def find_detours(seats: Sequence[Seat], standings: Iterable[EndpointState]) -> Detours | None:
     """Return how the local pods of an upstream are reached; None if it has none."""
     if not any(standing.cluster for standing in standings):
         return None
@@ -40,5 +40,5 @@ def find_detours(seats: Sequence[Seat], standings: Iterable[Standing]) -> Detour
     )
 
 
-def _name(slot: EndpointSlot, standing: Standing) -> bytes:
+def _name(slot: EndpointSlot, standing: EndpointState) -> bytes:
     return b"%b@%b" % (slot.name, standing.cluster.encode())

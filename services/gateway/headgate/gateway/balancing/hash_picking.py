@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from headgate.common.table import Policy
+from headgate.common.table import BalancingPolicy
 from headgate.gateway.balancing.endpoints import EndpointSlot
 from headgate.gateway.balancing.hashing import (
     ConsistentTable,
@@ -33,7 +33,7 @@ class HashedMembers(NamedTuple):
 
 
 def hash_members(
-    members: Sequence[Member], policy: Policy, subset_size: int | None, previous: HashedMembers | None
+    members: Sequence[Member], policy: BalancingPolicy, subset_size: int | None, previous: HashedMembers | None
 ) -> Steps[HashedMembers]:
     """Group endpoints and make the table that maps keys to the groups, going on from another revision's."""
     groups = group_members(members, subset_size)
@@ -41,7 +41,7 @@ def hash_members(
     if previous is not None and previous.names == names:
         return HashedMembers(groups, previous.names, previous.table)
     table: ConsistentTable
-    if policy is Policy.RING_HASH:
+    if policy is BalancingPolicy.RING_HASH:
         table = yield from make_ring(names, previous.table if previous is not None else None)
     else:
         table = yield from make_rendezvous(names)

@@ -7,7 +7,7 @@ from random import Random
 from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakSet
 
-from headgate.common.table import Balancing, Policy
+from headgate.common.table import Balancing, BalancingPolicy
 from headgate.gateway.balancing.deadline_turns import turns_by_weight
 from headgate.gateway.balancing.endpoints import EndpointSlot
 from headgate.gateway.balancing.hash_picking import HashedMembers, HashPicker, hash_members
@@ -36,7 +36,7 @@ MEMBERS_AT_ONCE = 1024
 _SHARE_FINENESS = 1000
 
 
-class Plan(NamedTuple):
+class EndpointPlan(NamedTuple):
     """What holds until health or time changes it."""
 
     picker: Picker | None
@@ -210,15 +210,15 @@ class Planner:
     def prepare(self) -> Steps[None]:
         """Do what plans need and takes long: once, after `adopt`, before the first plan."""
         policy = self._balancing.policy
-        if policy is Policy.PEAK_EWMA:
+        if policy is BalancingPolicy.PEAK_EWMA:
             yield from begin_latencies(self.slots, self._clock())
-        elif policy is Policy.RING_HASH or policy is Policy.RENDEZVOUS:
+        elif policy is BalancingPolicy.RING_HASH or policy is BalancingPolicy.RENDEZVOUS:
             before, self._hashed = self._hashed, {}
             for rank, members in self._levels.items():
                 subset_size = self._balancing.subset_size
                 self._hashed[rank] = yield from hash_members(members, policy, subset_size, before.get(rank))
 
-    def make_plan(self, now: float) -> Steps[Plan]:
+    def make_plan(self, now: float) -> Steps[EndpointPlan]:
         """Plan for the state that the slots are in at the beginning; steps are worth while with thousands of them."""
         suspects = self.slots if self._marks.out else [slot for slot in self.slots if slot.is_suspect]
         out = frozenset(slot for slot in suspects if not self._marks.is_fit(slot, now))
@@ -234,7 +234,7 @@ class Planner:
             ends_at = min(ends_at, self._slow_start.next_step(now))
         has_healthy = len(out) < len(self.slots)
         out -= self._kept_by_panic(loads)
-        return Plan((yield from self._combine(loads, out, now)), out, ends_at, has_healthy)
+        return EndpointPlan((yield from self._combine(loads, out, now)), out, ends_at, has_healthy)
 
     def find_untried(self, tried: Collection[EndpointSlot], out: frozenset[EndpointSlot]) -> EndpointSlot | None:
         """Return an endpoint for another attempt where all are tried that get requests: one of the next level."""
@@ -279,15 +279,15 @@ class Planner:
         if self._slow_start is not None:
             weighed = yield from self._slow_start.weigh(available, now)
         match self._balancing.policy:
-            case Policy.ROUND_ROBIN:
+            case BalancingPolicy.ROUND_ROBIN:
                 return RoundRobinPicker(turns_by_weight(weighed, self._offset))
-            case Policy.RANDOM:
+            case BalancingPolicy.RANDOM:
                 return RandomPicker(weighed, self._chance)
-            case Policy.LEAST_REQUESTS:
+            case BalancingPolicy.LEAST_REQUESTS:
                 return TwoChoicesPicker(weighed, self._chance, load_cost)
-            case Policy.PEAK_EWMA:
+            case BalancingPolicy.PEAK_EWMA:
                 return TwoChoicesPicker(weighed, self._chance, latency_cost(self._clock))
-            case Policy.RING_HASH | Policy.RENDEZVOUS:
+            case BalancingPolicy.RING_HASH | BalancingPolicy.RENDEZVOUS:
                 return self._make_hash_picker(rank, out, available)
 
     def _make_hash_picker(self, rank: Rank, out: frozenset[EndpointSlot], available: Sequence[Member]) -> Picker:

@@ -19,7 +19,7 @@ Rank = tuple[int, int]
 PLAIN_RANK: Rank = 0, 0
 
 
-class Standing:
+class EndpointState:
     """All that matters of an endpoint beside its address. Told apart by identity, which is the faster for it."""
 
     __slots__ = ("cluster", "is_hop", "is_reached", "rank", "ready", "serving", "terminating", "weight")
@@ -42,7 +42,7 @@ class Standing:
         return self.ready or (self.serving and self.terminating)
 
 
-Seat = tuple[EndpointSlot, Standing]
+Seat = tuple[EndpointSlot, EndpointState]
 """One endpoint of one upstream."""
 _FACTS = attrgetter("ready", "serving", "terminating", "weight", "priority", "is_local", "hop")
 _FACTS_AND_PLACE = attrgetter(
@@ -87,7 +87,7 @@ class Seating:
         self._spec = spec
         self._named = named or {}
         self._hops = hops
-        self._standings: dict[tuple[object, ...], Standing] = {}
+        self._standings: dict[tuple[object, ...], EndpointState] = {}
 
     def seat(self, endpoints: Iterable[Endpoint]) -> list[Seat]:
         """Return a seat for each endpoint."""
@@ -100,7 +100,7 @@ class Seating:
             standing = standings.get(facts)
             if standing is None:
                 is_reached = reaches(self._place, endpoint)
-                standing = standings[facts] = Standing(endpoint, self._rank(endpoint), is_reached=is_reached)
+                standing = standings[facts] = EndpointState(endpoint, self._rank(endpoint), is_reached=is_reached)
             seats.append((self._slot(endpoint), standing))
         return seats
 

@@ -21,7 +21,7 @@ _PURPOSE = b"headgate.session"
 _MOST_LEVELS = MAX_DEPTH + 1
 
 
-class Session(NamedTuple):
+class StickySession(NamedTuple):
     """What a cookie says."""
 
     backends: tuple[bytes, ...]
@@ -29,11 +29,11 @@ class Session(NamedTuple):
     endpoint: bytes
 
 
-def parse_session(value: bytes | None) -> Session | None:
+def parse_session(value: bytes | None) -> StickySession | None:
     """Take a cookie's value apart; None if it cannot be ours."""
     *backends, endpoint = (value or b"").split(b".", _MOST_LEVELS)
     is_ours = backends and all(backends) and endpoint
-    return Session(tuple(backends), endpoint) if is_ours else None
+    return StickySession(tuple(backends), endpoint) if is_ours else None
 
 
 def backend_token(upstream_key: str) -> bytes:

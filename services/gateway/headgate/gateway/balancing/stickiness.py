@@ -4,7 +4,7 @@ import re
 from typing import TYPE_CHECKING
 
 from headgate.common.table import Stickiness
-from headgate.gateway.balancing.sessions import Session, parse_session
+from headgate.gateway.balancing.sessions import StickySession, parse_session
 from headgate.gateway.errors import BadMatch
 
 if TYPE_CHECKING:
@@ -46,11 +46,11 @@ class StickyCookie:
             attributes.append(f"SameSite={stickiness.same_site}")
         self._attributes = "".join(f"; {attribute}" for attribute in attributes).encode()
 
-    def read(self, facts: "RequestFacts") -> Session | None:
+    def read(self, facts: "RequestFacts") -> StickySession | None:
         """Return what the client's cookie says; None if it has none of ours."""
         return parse_session(facts.cookie(self._name))
 
-    def line(self, facts: "RequestFacts", session: Session) -> bytes:
+    def line(self, facts: "RequestFacts", session: StickySession) -> bytes:
         """Return the header line, with its CRLF, that gives the client a session."""
         is_secure = facts.scheme == b"https" if self._secure is None else self._secure
         secure = b"; Secure" if is_secure else b""

@@ -21,7 +21,7 @@ from weakref import ref
 from headgate.common.table import Balancing
 from headgate.gateway.balancing.detours import Detours
 from headgate.gateway.balancing.endpoints import EndpointSlot, SlotUser
-from headgate.gateway.balancing.planning import Marks, Plan, Planner
+from headgate.gateway.balancing.planning import EndpointPlan, Marks, Planner
 from headgate.gateway.balancing.round_robin import SmoothRoundRobin, Turns
 from headgate.gateway.balancing.sessions import backend_token, endpoint_token
 from headgate.gateway.model.steps import Steps, finish
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 HEARD_AT_ONCE = 2048
 """Endpoints that a balancer begins to hear of between two turns of the event loop: about a millisecond."""
-_UNFINISHED = Plan(None, frozenset(), math.inf)
+_UNFINISHED = EndpointPlan(None, frozenset(), math.inf)
 _NO_SLOTS: frozenset[EndpointSlot] = frozenset()
 _NONE_YET: Mapping[Any, Any] = MappingProxyType({})
 
@@ -98,7 +98,7 @@ class UpstreamBalancer:
         self._chance = chance
         self._planner = turns if isinstance(turns, Planner) else None
         """None: the ring has all slots, and nobody was ever out."""
-        self._plan: Plan | None = None
+        self._plan: EndpointPlan | None = None
         """None: to be made before the next choice, if there is a planner."""
         self._ring = None if isinstance(turns, Planner) else turns
         """The plan, if it is a ring and has no end."""
@@ -194,14 +194,14 @@ class UpstreamBalancer:
             if self._plan is _UNFINISHED:  # no slot has changed meanwhile
                 self._take_plan(plan)
 
-    def _current_plan(self, planner: Planner) -> Plan:
+    def _current_plan(self, planner: Planner) -> EndpointPlan:
         plan = self._plan
         if plan is None or (plan.ends_at != math.inf and self._clock() >= plan.ends_at):
             plan = finish(planner.make_plan(self._clock()))
             self._take_plan(plan)
         return plan
 
-    def _take_plan(self, plan: Plan) -> None:
+    def _take_plan(self, plan: EndpointPlan) -> None:
         self._plan = plan
         self._ring = plan.ring
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from headgate.common.table import Timeouts
 from headgate.gateway.balancing.backends import NO_TIMEOUTS, BackendSet, CompiledBackend
-from headgate.gateway.balancing.sessions import Session
+from headgate.gateway.balancing.sessions import StickySession
 
 if TYPE_CHECKING:
     from headgate.gateway.balancing.groups import GroupHolder
@@ -94,10 +94,10 @@ class Way:
                 endpoint = self.upstream.balancer.token_of(pool)
                 if endpoint:
                     tokens = tuple(each.backend.token for each in self.steps[index:])
-                    lines += self._line(step.among, facts, Session(tokens, endpoint))
+                    lines += self._line(step.among, facts, StickySession(tokens, endpoint))
         return lines
 
-    def _line(self, among: BackendSet, facts: "RequestFacts", session: Session) -> bytes:
+    def _line(self, among: BackendSet, facts: "RequestFacts", session: StickySession) -> bytes:
         cookie = among.cookie
         assert cookie is not None
         current = cookie.read(facts)
@@ -105,7 +105,7 @@ class Way:
             return b""
         return cookie.line(facts, session)
 
-    def _is_kept(self, current: Session, session: Session) -> bool:
+    def _is_kept(self, current: StickySession, session: StickySession) -> bool:
         """Tell whether a session outlasts a request that another endpoint had to answer."""
         assert self.upstream is not None
         is_there = self.upstream.balancer.resume(current.endpoint, persists=True) is not None

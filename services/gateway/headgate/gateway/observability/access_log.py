@@ -135,13 +135,13 @@ def _combined(record: LogRecord) -> bytes:
         route,
         _,
         endpoint,
-        books,
+        notes,
         reason,
     ) = record
     referer, agent = logged_fields(fields)
     line = b'%b - %b [%b] "%b %b HTTP/%b" %d %d "%b" "%b" %b "%b" "%b" %b' % (
         client,
-        books.user,
+        notes.user,
         when,
         method,
         target if _QUOTE not in target else _escape(target),
@@ -187,7 +187,7 @@ def _json(record: LogRecord) -> bytes:
         route,
         upstream,
         endpoint,
-        books,
+        notes,
         reason,
     ) = record
     entry = {
@@ -206,7 +206,7 @@ def _json(record: LogRecord) -> bytes:
         "route": route,
         "upstream": upstream,
         "endpoint": endpoint,
-        **books.details(),
+        **notes.details(),
         "reason": reason,
     }
     present = {name: value for name, value in entry.items() if value != ""}

@@ -26,7 +26,7 @@ from headgate.gateway.net.proxy_protocol import (
 )
 from headgate.gateway.net.sockets import ends_of
 from headgate.gateway.streams.context import StreamContext
-from headgate.gateway.tls.client_hello import MAX_HELLO, ClientHello, Verdict, read_client_hello
+from headgate.gateway.tls.client_hello import MAX_HELLO, ClientHello, HelloOutcome, read_client_hello
 
 _log = logging.getLogger(__name__)
 
@@ -153,9 +153,9 @@ async def read_hello(accepted: socket.socket) -> ClientHello | None:
         OSError: it is broken.
     """
 
-    def read(data: bytes) -> ClientHello | Verdict | None:
+    def read(data: bytes) -> ClientHello | HelloOutcome | None:
         found = read_client_hello(data)
-        return None if found is Verdict.NEED_MORE else found
+        return None if found is HelloOutcome.NEED_MORE else found
 
     found = await _peek(accepted, MAX_HELLO, read)
     return found if isinstance(found, ClientHello) else None

@@ -37,7 +37,7 @@ class PortPlan(NamedTuple):
     """Connections begin with one: it comes before anything that could tell routes apart, so one route asks for all."""
 
 
-class Plan(NamedTuple):
+class StreamPlan(NamedTuple):
     """All ports of a table."""
 
     ports: Mapping[PortKey, PortPlan]
@@ -45,14 +45,14 @@ class Plan(NamedTuple):
     """By route key: why a route has nothing, or not all, of what it asks for."""
 
 
-def plan_ports(routes: Iterable[CompiledStream]) -> Plan:
+def plan_ports(routes: Iterable[CompiledStream]) -> StreamPlan:
     """Give every port to its routes. Of several that want the same the one with the least key has it."""
     groups: dict[PortKey, list[CompiledStream]] = {}
     for route in sorted(routes, key=lambda route: route.entry.key):
         transport: Literal["tcp", "udp"] = "udp" if route.entry.protocol == "udp" else "tcp"
         groups.setdefault(PortKey(transport, route.entry.port), []).append(route)
     problems = {route.entry.key: route.problem for group in groups.values() for route in group if route.problem}
-    return Plan({key: _plan_port(group, problems) for key, group in groups.items()}, problems)
+    return StreamPlan({key: _plan_port(group, problems) for key, group in groups.items()}, problems)
 
 
 def _plan_port(group: list[CompiledStream], problems: dict[str, str]) -> PortPlan:

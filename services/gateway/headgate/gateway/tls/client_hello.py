@@ -18,7 +18,7 @@ _ALPN: Final = 16
 _NAME_BYTES: Final = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789-._")
 
 
-class Verdict(Enum):
+class HelloOutcome(Enum):
     """What else the bytes of a connection may be."""
 
     NEED_MORE = auto()
@@ -40,15 +40,15 @@ class _Malformed(Exception):
     """The hello breaks the grammar."""
 
 
-def read_client_hello(data: bytes) -> ClientHello | Verdict:
+def read_client_hello(data: bytes) -> ClientHello | HelloOutcome:
     """Read the hello that a connection begins with."""
     try:
         message = _handshake_message(data)
         if message is None:
-            return Verdict.NEED_MORE if len(data) < MAX_HELLO else Verdict.NOT_TLS
+            return HelloOutcome.NEED_MORE if len(data) < MAX_HELLO else HelloOutcome.NOT_TLS
         return _read_hello(_Fields(message))
     except _Malformed:
-        return Verdict.NOT_TLS
+        return HelloOutcome.NOT_TLS
 
 
 def _handshake_message(data: bytes) -> bytes | None:

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple, cast
 from weakref import WeakSet
 
-from headgate.gateway.tls.client_hello import ClientHello, Verdict, read_client_hello
+from headgate.gateway.tls.client_hello import ClientHello, HelloOutcome, read_client_hello
 from headgate.gateway.tls.identity import ClientIdentity, read_identity
 from headgate.gateway.tls.loading import verified_intermediates
 from headgate.gateway.tls.policy import HostTls
@@ -154,7 +154,7 @@ class ServerConnection:
         data = self._incoming.read()
         self._incoming.write(data)
         hello = read_client_hello(data)
-        if hello is Verdict.NEED_MORE:
+        if hello is HelloOutcome.NEED_MORE:
             raise ssl.SSLWantReadError(ssl.SSL_ERROR_WANT_READ, "the ClientHello is not there to its end")
         # What is no hello is OpenSSL's to refuse.
         self._chosen = self._listener.choose(hello.server_name if isinstance(hello, ClientHello) else "")

@@ -1,6 +1,6 @@
 """The annotations of a Service. They are for all of its ports."""
 
-from headgate.common.table import BackendProtocol, Policy
+from headgate.common.table import BackendProtocol, BalancingPolicy
 from headgate.translator.annotations.annotation import Annotation
 from headgate.translator.manifests import texts
 
@@ -102,8 +102,8 @@ _BALANCING = (
     Annotation(
         name="load-balance",
         sets="balancing.policy",
-        read=texts.one_of({policy.value: policy for policy in Policy}),
-        value=", ".join(f"`{policy}`" for policy in Policy),
+        read=texts.one_of({policy.value: policy for policy in BalancingPolicy}),
+        value=", ".join(f"`{policy}`" for policy in BalancingPolicy),
         default="`round-robin`; `ring-hash` with `hash-by`",
         does="How an endpoint is chosen.",
         example="least-requests",

@@ -9,15 +9,15 @@ from headgate.common.table import (
     BackendProtocol,
     BackendTls,
     Balancing,
+    BalancingPolicy,
     CircuitBreaker,
     Ejection,
-    Policy,
 )
 from headgate.translator.annotations.reading import Reading, ours, read_annotations
 from headgate.translator.manifests.patches import UpstreamPatch
 from headgate.translator.manifests.reading import as_text, creation_time, metadata
 
-_HASHING = (Policy.RING_HASH, Policy.RENDEZVOUS)
+_HASHING = (BalancingPolicy.RING_HASH, BalancingPolicy.RENDEZVOUS)
 _OVER_TLS = (BackendProtocol.HTTPS, BackendProtocol.H2)
 _EJECTIONS_AT_MOST = 10
 
@@ -97,10 +97,10 @@ def _tls(reading: Reading, protocol: BackendProtocol) -> BackendTls | None:
 
 def _balancing(reading: Reading) -> Balancing | None:
     written = reading.group("balancing")
-    policy = written.get("policy", Policy.RING_HASH if "hash" in written else Policy.ROUND_ROBIN)
+    policy = written.get("policy", BalancingPolicy.RING_HASH if "hash" in written else BalancingPolicy.ROUND_ROBIN)
     if policy in _HASHING and "hash" not in written:
         reading.refuse("load-balance", f"must be together with hash-by, as it is {policy}")
-        policy = written["policy"] = Policy.ROUND_ROBIN
+        policy = written["policy"] = BalancingPolicy.ROUND_ROBIN
     if "hash" in written and policy not in _HASHING:
         reading.refuse("hash-by", f"must be together with load-balance ring-hash or rendezvous, but that is {policy}")
         del written["hash"]

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from fakes.gateway.proxied import answering, proxied
 from fakes.peers.http2 import http2_client, request
 from headgate.common.table import ClientAuth, Provenance, Stickiness, Upstream
-from headgate.gateway.balancing.sessions import Session
+from headgate.gateway.balancing.sessions import StickySession
 from headgate.gateway.balancing.stickiness import StickyCookie
 from headgate.gateway.errors import BadMatch
 from headgate.gateway.plugins.interface import BadHeader, Response
@@ -121,7 +121,7 @@ def test_cookie_of_a_route_is_one_line_or_refused(name: str, path: str, domain: 
     except BadMatch:
         return
     facts = RequestFacts(b"GET", b"https", b"a", b"/", b"", b"1.1.1.1")
-    assert lines_in(cookie.line(facts, Session((b"a",), b"b"))) == 1
+    assert lines_in(cookie.line(facts, StickySession((b"a",), b"b"))) == 1
 
 
 def lines_of_own(status: int, reason: str) -> int:

@@ -7,7 +7,7 @@ import pytest
 from fakes.translator.apisix import Translated, resource, route, rule
 from fakes.translator.deltas import endpoint_slice, ingress, service
 from headgate.common.problems import Severity
-from headgate.common.table import BackendProtocol, Policy, Route, Upstream
+from headgate.common.table import BackendProtocol, BalancingPolicy, Route, Upstream
 
 WEB = {"group": "", "kind": "Service", "name": "web"}
 SHAPED = "a/default/web:80/policy"
@@ -68,7 +68,7 @@ def test_backends_of_an_apisix_route_are_left_to_an_apisix_upstream() -> None:
 
 def test_requests_are_balanced_as_it_says() -> None:
     balancing = upstream(policy(loadbalancer={"type": "chash", "hashOn": "header", "key": "x-user"})).balancing
-    assert balancing.policy is Policy.RING_HASH
+    assert balancing.policy is BalancingPolicy.RING_HASH
     assert [(key.source, key.name) for key in balancing.hash] == [("header", "x-user")]
 
 

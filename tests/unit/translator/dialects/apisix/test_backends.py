@@ -7,7 +7,7 @@ import pytest
 from fakes.translator.apisix import Translated, resource, route, rule
 from fakes.translator.deltas import applied, endpoint_slice, service
 from headgate.common.problems import Severity
-from headgate.common.table import BackendProtocol, Policy, VirtualHost
+from headgate.common.table import BackendProtocol, BalancingPolicy, VirtualHost
 from headgate.translator.dialects.apisix.models.upstream import MAX_NODES
 from headgate.translator.offline import translate_all
 
@@ -179,9 +179,13 @@ def shaped(**spec: Any) -> Translated:
 
 @pytest.mark.parametrize(
     ("written", "policy"),
-    [("roundrobin", Policy.ROUND_ROBIN), ("ewma", Policy.PEAK_EWMA), ("least_conn", Policy.LEAST_REQUESTS)],
+    [
+        ("roundrobin", BalancingPolicy.ROUND_ROBIN),
+        ("ewma", BalancingPolicy.PEAK_EWMA),
+        ("least_conn", BalancingPolicy.LEAST_REQUESTS),
+    ],
 )
-def test_a_load_balancer_without_a_key(written: str, policy: Policy) -> None:
+def test_a_load_balancer_without_a_key(written: str, policy: BalancingPolicy) -> None:
     assert shaped(loadbalancer={"type": written}).upstream().balancing.policy is policy
 
 
@@ -205,7 +209,7 @@ def test_a_load_balancer_without_a_key(written: str, policy: Policy) -> None:
 )
 def test_chash_hashes_what_it_is_told(hash_on: str, key: str, hashed: Any) -> None:
     found = shaped(loadbalancer={"type": "chash", "hashOn": hash_on, "key": key}).upstream().balancing
-    assert found.policy is Policy.RING_HASH
+    assert found.policy is BalancingPolicy.RING_HASH
     assert [(each.source, each.name) for each in found.hash] == hashed
 
 

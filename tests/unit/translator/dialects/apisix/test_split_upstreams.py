@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from fakes.translator.apisix import Translated, resource, route, rule
-from headgate.common.table import BackendProtocol, Consumer, Endpoint, Policy, Upstream
+from headgate.common.table import BackendProtocol, BalancingPolicy, Consumer, Endpoint, Upstream
 
 
 def split(*choices: Any) -> dict[str, Any]:
@@ -52,7 +52,7 @@ def test_what_else_an_upstream_says_holds() -> None:
     )
     assert places(upstream) == [("b.example", 443, 1)]
     assert (upstream.protocol, upstream.host) == (BackendProtocol.HTTPS, "c.example")
-    assert upstream.balancing.policy is Policy.RING_HASH
+    assert upstream.balancing.policy is BalancingPolicy.RING_HASH
 
 
 def test_upstreams_that_say_the_same_are_one() -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from headgate.common.plugins.limits.counting import CountingConfig
     from headgate.common.stores.redis.values import RedisValues
     from headgate.gateway.plugins.redis.counters import SharedCounters
-    from headgate.gateway.plugins.redis.links import Held
+    from headgate.gateway.plugins.redis.links import HeldLink
 
 S = TypeVar("S")
 
@@ -79,7 +79,7 @@ def no_counters(config: "CountingConfig") -> "SharedCounters | None":
     return None
 
 
-def no_sessions(config: "SessionRedisConfig") -> "Held[RedisValues]":
+def no_sessions(config: "SessionRedisConfig") -> "HeldLink[RedisValues]":
     """Stand for `find_sessions` where nothing is shared."""
     raise ConnectionRefusedError("there is no connection to Redis")
 
@@ -124,7 +124,7 @@ class PluginServices:
     """Returns where the endpoints of the group of backends with this key are found, for `send_to`."""
     find_counters: "Callable[[CountingConfig], SharedCounters | None]" = no_counters
     """Returns where a limit counts together with other gateways; None: it counts by itself."""
-    find_sessions: "Callable[[SessionRedisConfig], Held[RedisValues]]" = no_sessions
+    find_sessions: "Callable[[SessionRedisConfig], HeldLink[RedisValues]]" = no_sessions
     """Returns the connection to a Redis that keeps sessions; hold it as long as it is needed."""
     metrics: Callable[[], Awaitable[Response]] = no_metrics
     """Returns the metrics of this gateway."""

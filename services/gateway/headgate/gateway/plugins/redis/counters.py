@@ -7,7 +7,7 @@ from headgate.common.plugins.limits.counting import CountingConfig
 from headgate.common.secret import Secret
 from headgate.common.stores.redis.target import CountersTarget, Dial, Login, RedisTarget, Server
 from headgate.gateway.net.dialling import UNBOUNDED, Dialler
-from headgate.gateway.plugins.redis.links import Held, SharedLinks
+from headgate.gateway.plugins.redis.links import HeldLink, SharedLinks
 
 if TYPE_CHECKING:
     from headgate.common.stores.redis.counters import RedisCounters
@@ -57,7 +57,7 @@ class SharedCounters:
 
     __slots__ = ("_held", "count", "enter", "leave", "pour")
 
-    def __init__(self, held: "Held[RedisCounters]") -> None:
+    def __init__(self, held: "HeldLink[RedisCounters]") -> None:
         self._held = held
         self.count = held.link.count
         self.enter = held.link.enter

@@ -17,7 +17,7 @@ K = TypeVar("K", bound=Hashable)
 L = TypeVar("L", bound=Link)
 
 
-class Held(Generic[L]):
+class HeldLink(Generic[L]):
     """What holds a link open."""
 
     __slots__ = ("__weakref__", "link")
@@ -31,17 +31,17 @@ class SharedLinks(Generic[K, L]):
 
     def __init__(self, make: Callable[[K], L]) -> None:
         self._make = make
-        self._found: WeakValueDictionary[K, Held[L]] = WeakValueDictionary()
+        self._found: WeakValueDictionary[K, HeldLink[L]] = WeakValueDictionary()
         self._open: set[L] = set()
         self._closing: set[asyncio.Task[None]] = set()
 
-    def find(self, target: K) -> Held[L]:
+    def find(self, target: K) -> HeldLink[L]:
         """Return the link to somewhere, made if there is none."""
         held = self._found.get(target)
         if held is None:
             link = self._make(target)
             self._open.add(link)
-            held = self._found[target] = Held(link)
+            held = self._found[target] = HeldLink(link)
             finalize(held, self._retire, link).atexit = False
         return held
 

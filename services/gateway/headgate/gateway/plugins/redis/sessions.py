@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from headgate.common.plugins.authentication.openid_session import SessionRedisConfig
 from headgate.common.stores.redis.target import Dial, Login, RedisTarget, Server
 from headgate.gateway.net.dialling import UNBOUNDED, Dialler
-from headgate.gateway.plugins.redis.links import Held, SharedLinks
+from headgate.gateway.plugins.redis.links import HeldLink, SharedLinks
 
 if TYPE_CHECKING:
     from headgate.common.stores.redis.values import RedisValues
@@ -25,7 +25,7 @@ class SessionsDirectory:
     def __init__(self, dialler: Dialler = UNBOUNDED) -> None:
         self._links: SharedLinks[SessionsTarget, RedisValues] = SharedLinks(partial(_make_values, dialler.dial))
 
-    def find(self, config: SessionRedisConfig) -> "Held[RedisValues]":
+    def find(self, config: SessionRedisConfig) -> "HeldLink[RedisValues]":
         """Return the connection to a Redis."""
         password = "" if config.password is None else config.password.reveal()
         target = RedisTarget(

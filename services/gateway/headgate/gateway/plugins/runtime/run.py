@@ -244,7 +244,7 @@ class PluginRun(HookRun):
         if name == "request_length":
             return str(exchange.body.received)
         if name == "trace_id":
-            return str(exchange.books.details().get("trace_id", ""))
+            return str(exchange.accounting.details().get("trace_id", ""))
         return fact_of(exchange.client.peer, name, is_client=exchange.origin is exchange.client.peer)
 
     def body_read(self, body: bytes) -> None:
@@ -303,9 +303,9 @@ class PluginRun(HookRun):
             exchange.origin = Peer(request.client.encode("latin-1"), origin.scheme, origin.port, tls=origin.tls)
         user = request.variables.get("remote_user")
         if isinstance(user, str) and user:
-            exchange.books.user = quote(user.encode("latin-1", "replace"), safe=_VISIBLE).encode()
+            exchange.accounting.user = quote(user.encode("latin-1", "replace"), safe=_VISIBLE).encode()
         if request.consumer is not None:
-            exchange.books.recognised(request.consumer.name, duration_s)
+            exchange.accounting.recognised(request.consumer.name, duration_s)
         self._chain.on_finish(request, status, duration_s)
         # Request, answer and run hold each other, and would wait for the collector.
         request.forget_source()

@@ -62,13 +62,13 @@ def _find_route(exchange: "Exchange", context: ProxyContext) -> None:
         return
     route = router.match(exchange.fields.host, exchange.path, exchange)
     if route is None:
-        exchange.books.routed(None)
+        exchange.accounting.routed(None)
         exchange.refuse(404, "no route takes this host and path")
     elif isinstance(route, NeedsBody):
         _hold_body(exchange, context)
     else:
         exchange.route = route
-        exchange.books.routed(route)
+        exchange.accounting.routed(route)
         policies = route.policies
         if policies is None or _apply(exchange, context, policies):
             exchange.attempts.choose(route)

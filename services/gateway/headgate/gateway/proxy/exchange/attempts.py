@@ -20,8 +20,8 @@ from headgate.gateway.health.ejection import LocalError
 from headgate.gateway.net.destinations import DestinationDenied
 from headgate.gateway.proxy.context import ProxyContext
 from headgate.gateway.proxy.endpoint_pool import EndpointPool
+from headgate.gateway.proxy.exchange.accounting import Accounting
 from headgate.gateway.proxy.exchange.active_request import ActiveRequest
-from headgate.gateway.proxy.exchange.books import Books
 from headgate.gateway.proxy.exchange.deadlines import Deadlines
 from headgate.gateway.proxy.heads.forward import came_by_hop
 from headgate.gateway.proxy.policies import RetryPolicy
@@ -44,7 +44,7 @@ class Attempts:
     """All that was tried, and is being tried, to have the request of an exchange answered."""
 
     __slots__ = (
-        "_books",
+        "_accounting",
         "_budgeted",
         "_circuit",
         "_connecting",
@@ -58,10 +58,12 @@ class Attempts:
         "_waiting",
     )
 
-    def __init__(self, exchange: ActiveRequest, context: ProxyContext, books: Books, deadlines: Deadlines) -> None:
+    def __init__(
+        self, exchange: ActiveRequest, context: ProxyContext, accounting: Accounting, deadlines: Deadlines
+    ) -> None:
         self._exchange = exchange
         self._context = context
-        self._books = books
+        self._accounting = accounting
         self._deadlines = deadlines
         self._tried: tuple[EndpointPool, ...] = _NO_POOLS
         self._is_counted = False
@@ -162,7 +164,7 @@ class Attempts:
     def _connect(self, pool: EndpointPool) -> None:
         self._exchange.pool = pool
         exchange = self._exchange
-        self._books.connecting(pool)
+        self._accounting.connecting(pool)
         circuit = self._exchange.upstream_state.circuit if self._exchange.upstream_state is not None else None
         if circuit is not None and not circuit.acquire_connection():
             self._wait_for_connection(pool)
@@ -255,7 +257,7 @@ class Attempts:
         connection, and no waiting for one.
         """
         exchange = self._exchange
-        self._books.failed("closed" if kind == "reset" else kind)
+        self._accounting.failed("closed" if kind == "reset" else kind)
         if self._exchange.upstream_state is not None and self._exchange.pool is not None:
             self._exchange.upstream_state.report_pool(self._exchange.pool, kind)
         must_have_other = exchange.route is None or exchange.route.policies is None
@@ -290,7 +292,7 @@ class Attempts:
         """Send the request once more to the same endpoint, on a new connection."""
         self._is_repeated = True
         self._exchange.retries += 1
-        self._books.retrying()
+        self._accounting.retrying()
         self._connect(pool)
 
     def _retry(self, kind: str, *, must_have_other: bool, is_refused: bool = False) -> bool:
@@ -316,7 +318,7 @@ class Attempts:
             return False
         self._count += 1
         exchange.retries += 1
-        self._books.retrying()
+        self._accounting.retrying()
         self.drop()
         self._send_to(other)
         return True
@@ -333,7 +335,7 @@ class Attempts:
     def start_over(self) -> None:
         """Give up what was tried, before the request goes elsewhere."""
         retries = self._exchange.retries
-        self._books.retrying()
+        self._accounting.retrying()
         self.drop()
         self._tried = _NO_POOLS
         self.begin()

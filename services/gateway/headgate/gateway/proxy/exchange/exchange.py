@@ -15,11 +15,11 @@ from typing import Final
 
 from headgate.gateway.model.memory_budget import MemoryBudget
 from headgate.gateway.proxy.context import ProxyContext
+from headgate.gateway.proxy.exchange.accounting import Accounting
 from headgate.gateway.proxy.exchange.active_request import ActiveRequest
 from headgate.gateway.proxy.exchange.admission import admit, admit_with_body
 from headgate.gateway.proxy.exchange.attempts import Attempts
 from headgate.gateway.proxy.exchange.body_intake import BodyIntake
-from headgate.gateway.proxy.exchange.books import Books
 from headgate.gateway.proxy.exchange.deadlines import Deadlines
 from headgate.gateway.proxy.exchange.expiry import expire
 from headgate.gateway.proxy.exchange.request_body import RequestBody
@@ -39,14 +39,14 @@ _CLIENT_GONE: Final = 499
 class Exchange(ActiveRequest):
     """The request under way on one client's side."""
 
-    __slots__ = ("_context", "_early", "_early_end", "attempts", "books", "deadlines", "intake")
+    __slots__ = ("_context", "_early", "_early_end", "accounting", "attempts", "deadlines", "intake")
 
     def __init__(self, client: ClientSide, context: ProxyContext) -> None:
         super().__init__(client, RequestBody(context.buffers))
         self._context = context
-        self.books = Books(self, context)
+        self.accounting = Accounting(self, context)
         self.deadlines = Deadlines(self, context)
-        self.attempts = Attempts(self, context, self.books, self.deadlines)
+        self.attempts = Attempts(self, context, self.accounting, self.deadlines)
         self.intake = BodyIntake(self, context, self.deadlines)
         self._early: list[bytes] | None = None
         """What the client said to an upstream that has not switched to its protocol yet; None: nothing."""
@@ -77,7 +77,7 @@ class Exchange(ActiveRequest):
         self.run = None
         self.body.begin()
         self.attempts.begin()
-        self.books.begin()
+        self.accounting.begin()
         self.deadlines.begin()
         self.began = time.monotonic()
 
@@ -209,7 +209,7 @@ class Exchange(ActiveRequest):
 
     def timed_out(self) -> None:
         """Nothing moved for too long."""
-        expire(self, self.attempts, self.deadlines, self.books)
+        expire(self, self.attempts, self.deadlines, self.accounting)
 
     # To the endpoint
 
@@ -233,7 +233,7 @@ class Exchange(ActiveRequest):
         self.upstream = upstream
         if not self.lines:
             self.lines = forwarded_lines(self.fields, self.origin, client.peer)
-        self.books.sending(upstream.pool)
+        self.accounting.sending(upstream.pool)
         is_whole = self.request_done or body.is_replaced
         trailers = self.intake.passed_trailers(body.trailers) if body.trailers else b""
         upstream.begin(self, body.at_hand(), done=is_whole, trailers=trailers)
@@ -257,7 +257,7 @@ class Exchange(ActiveRequest):
         """Pass the head of the answer on, with what is there of its body."""
         pool, route = self.pool, self.route
         if pool is not None:
-            self.books.answered(pool, answer.status, len(payload))
+            self.accounting.answered(pool, answer.status, len(payload))
         policies = route.policies if route is not None else None
         if policies is not None:
             if answer.status in policies.retries.statuses and self.attempts.retry_status():
@@ -271,7 +271,7 @@ class Exchange(ActiveRequest):
 
     def answer_data(self, payload: bytes, *, done: bool, trailers: bytes) -> None:
         """Pass more of the answer's body on."""
-        self.books.took(len(payload))
+        self.accounting.took(len(payload))
         if self.run is not None and not self.tunnel:
             self.run.answer_data(payload, done=done, trailers=trailers)
         else:
@@ -308,7 +308,7 @@ class Exchange(ActiveRequest):
         """Open the tunnel: the upstream has switched to the protocol that the client asked for."""
         self.answer_begun = self.tunnel = True
         self.status = answer.status
-        self.books.switched(answer.status)
+        self.accounting.switched(answer.status)
         self.bytes_sent = len(payload)
         self.request_done = False
         self.deadlines.expires = math.inf
@@ -324,7 +324,7 @@ class Exchange(ActiveRequest):
     def upstream_failed(self, reason: str) -> None:
         """The upstream's answer is not one; its connection is closed already."""
         self.upstream = None
-        self.books.failed("invalid")
+        self.accounting.failed("invalid")
         self.refuse(502, reason)
 
     def upstream_lost(self, upstream: UpstreamSide) -> None:
@@ -419,7 +419,7 @@ class Exchange(ActiveRequest):
         if self.run is not None:
             self.run.finish(self.status, duration_s)
             self.run = None
-        self.books.close(duration_s)
+        self.accounting.close(duration_s)
         self.attempts.close()
         self.route = None
         self.body.drop()

@@ -1,18 +1,18 @@
 """What becomes of a request in which nothing moved for too long: that depends on which side was waited for."""
 
+from headgate.gateway.proxy.exchange.accounting import Accounting
 from headgate.gateway.proxy.exchange.active_request import ActiveRequest
 from headgate.gateway.proxy.exchange.attempts import Attempts
-from headgate.gateway.proxy.exchange.books import Books
 from headgate.gateway.proxy.exchange.deadlines import Deadlines
 
 
-def expire(request: ActiveRequest, attempts: Attempts, deadlines: Deadlines, books: Books) -> None:
+def expire(request: ActiveRequest, attempts: Attempts, deadlines: Deadlines, accounting: Accounting) -> None:
     """End a request, or go on waiting for a client that has caught up meanwhile."""
     upstream, run, client = request.upstream, request.run, request.client
     if request.tunnel:
         request.refuse(0, "nothing passed through the tunnel for too long")
     elif deadlines.is_expired:
-        books.failed("timeout")
+        accounting.failed("timeout")
         request.refuse(504, "the request took longer than its route allows")
     elif run is not None and run.is_waiting and not request.body.is_held:
         request.refuse(504, "a plugin of the route took too long")

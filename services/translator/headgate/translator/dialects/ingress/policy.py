@@ -45,7 +45,7 @@ _VERSIONS = ("1.0", "1.1", "1.2", "1.3")
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class IngressPolicy:
     """The annotations of one Ingress."""
 
     path_type: PathType
@@ -76,7 +76,7 @@ class Policy:
         return bool(self.refusal or self.patch.said)
 
 
-_NOTHING_SAID = Policy(
+_NOTHING_SAID = IngressPolicy(
     path_type=PathType.PREFIX,
     patch=NO_ROUTE_PATCH,
     tls=None,
@@ -88,7 +88,7 @@ _NOTHING_SAID = Policy(
 )
 
 
-def read_policy(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) -> Policy:
+def read_policy(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) -> IngressPolicy:
     """Read an Ingress' annotations, and what policies say of all its routes.
 
     Looks up the Secret of clients' authorities, where one is named.
@@ -102,7 +102,7 @@ def read_policy(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) -> Polic
     return policy if found == NO_ROUTE_POLICY else _add_policy(ref, policy, found)
 
 
-def _add_policy(ref: ObjectRef, policy: Policy, found: RoutePolicy) -> Policy:
+def _add_policy(ref: ObjectRef, policy: IngressPolicy, found: RoutePolicy) -> IngressPolicy:
     refusal = f"Ingress {ref.namespace}/{ref.name} refuses requests: {found.fault}" if found.fault else None
     return replace(
         policy,
@@ -113,8 +113,8 @@ def _add_policy(ref: ObjectRef, policy: Policy, found: RoutePolicy) -> Policy:
 
 
 def _add_apisix(
-    ref: ObjectRef, policy: Policy, annotations: JsonObject, class_name: str | None, lookups: Lookups
-) -> Policy:
+    ref: ObjectRef, policy: IngressPolicy, annotations: JsonObject, class_name: str | None, lookups: Lookups
+) -> IngressPolicy:
     """Add what annotations of Apache APISIX say; ours go before them."""
     read = read_apisix_annotations(annotations)
     problems, unreadable = [*policy.problems, *read.problems], list(read.unreadable)
@@ -148,7 +148,7 @@ def _add_apisix(
     )
 
 
-def _read(ref: ObjectRef, annotations: JsonObject, lookups: Lookups) -> Policy:
+def _read(ref: ObjectRef, annotations: JsonObject, lookups: Lookups) -> IngressPolicy:
     reading = read_annotations("Ingress", annotations)
     client_auth = _client_auth(reading, ref.namespace, lookups)
     tls = _tls(reading, client_auth)
@@ -160,7 +160,7 @@ def _read(ref: ObjectRef, annotations: JsonObject, lookups: Lookups) -> Policy:
     conditions = [condition for several in reading.group("when").values() for condition in several]
     if client_auth is not None and client_auth.mode == "required":
         conditions.append(_OVER_TLS)
-    return Policy(
+    return IngressPolicy(
         path_type=reading.group("path").get("type", PathType.PREFIX),
         patch=RoutePatch(conditions=tuple(conditions), **fields),
         tls=tls,

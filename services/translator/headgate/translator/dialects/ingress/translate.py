@@ -36,7 +36,7 @@ from headgate.translator.dialects.ingress.parse import (
     TlsRule,
     parse_ingress,
 )
-from headgate.translator.dialects.ingress.policy import Policy, read_policy
+from headgate.translator.dialects.ingress.policy import IngressPolicy, read_policy
 from headgate.translator.dialects.ingress.unknown_fields import find_unknown_fields
 from headgate.translator.fragments.fragment import (
     BackendUse,
@@ -102,7 +102,7 @@ def translate_ingress(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) ->
     )
 
 
-def _within_bounds(ref: ObjectRef, policy: Policy, spec: IngressSpec, problems: list[Problem]) -> Policy:
+def _within_bounds(ref: ObjectRef, policy: IngressPolicy, spec: IngressSpec, problems: list[Problem]) -> IngressPolicy:
     """Return the policy, or one that refuses all requests of an object that makes too much work."""
     of_hosts = host_cost(policy.tls) * max(1, len(spec.rules)) if policy.tls else 0
     routes = sum(len(rule.paths) for rule in spec.rules) + (max(1, len(spec.rules)) if spec.default_backend else 0)
@@ -122,7 +122,7 @@ def _within_bounds(ref: ObjectRef, policy: Policy, spec: IngressSpec, problems: 
 class _Backends:
     """What the backends of one Ingress are in the table."""
 
-    def __init__(self, ref: ObjectRef, policy: Policy, lookups: Lookups) -> None:
+    def __init__(self, ref: ObjectRef, policy: IngressPolicy, lookups: Lookups) -> None:
         self._ref, self._policy, self._lookups = ref, policy, lookups
         self._namespace = policy.namespace or ref.namespace
         self._found: dict[tuple[str, int | str], BackendPolicy | None] = {}
@@ -150,7 +150,7 @@ class _Backends:
         return policy.route.fields if policy else {}
 
 
-def _with_policy(claim: RouteClaim, ref: ObjectRef, policy: Policy) -> RouteClaim:
+def _with_policy(claim: RouteClaim, ref: ObjectRef, policy: IngressPolicy) -> RouteClaim:
     if not policy.concerns_routes:
         return claim
     change: JsonObject = {"when": policy.patch.when, "rank": _rank(claim.route.rank, policy)}
@@ -160,7 +160,7 @@ def _with_policy(claim: RouteClaim, ref: ObjectRef, policy: Policy) -> RouteClai
     return claim._replace(route=claim.route.model_copy(update=change | policy.patch.fields))
 
 
-def _rank(rank: Rank, policy: Policy) -> Rank:
+def _rank(rank: Rank, policy: IngressPolicy) -> Rank:
     """Return the rank of a route by the annotations and policies; one that is refused has none by its priorities."""
     change: JsonObject = {"comparisons": count_comparisons(policy.patch.when)}
     if policy.refusal is not None:
@@ -174,12 +174,12 @@ def _refusal(ref: ObjectRef, reason: str) -> RefusalRef:
     return RefusalRef(ref.cluster, KIND, ref.namespace, ref.name, reason)
 
 
-def _refusal_uses(ref: ObjectRef, policy: Policy) -> Iterator[BackendUse]:
+def _refusal_uses(ref: ObjectRef, policy: IngressPolicy) -> Iterator[BackendUse]:
     if policy.refusal is not None:
         yield BackendUse(_refusal(ref, policy.refusal), "metadata.annotations", "metadata.annotations")
 
 
-def _as_canary(fragment: Fragment, policy: Policy, canary: Canary) -> Fragment:
+def _as_canary(fragment: Fragment, policy: IngressPolicy, canary: Canary) -> Fragment:
     """A canary has no routes, hosts and TLS of its own. One that cannot be read takes nothing."""
     narrowed = narrow(canary, policy.patch.when)
     claims = (

@@ -9,9 +9,9 @@ from headgate.common.table import (
     ActiveCheck,
     BackendProtocol,
     Balancing,
+    BalancingPolicy,
     Ejection,
     HashKey,
-    Policy,
     Retries,
     Timeouts,
 )
@@ -45,10 +45,10 @@ PROTOCOLS = {
 }
 STREAM_SCHEMES = ("tcp", "tls", "udp")
 _POLICIES = {
-    "roundrobin": Policy.ROUND_ROBIN,
-    "chash": Policy.RING_HASH,
-    "ewma": Policy.PEAK_EWMA,
-    "least_conn": Policy.LEAST_REQUESTS,
+    "roundrobin": BalancingPolicy.ROUND_ROBIN,
+    "chash": BalancingPolicy.RING_HASH,
+    "ewma": BalancingPolicy.PEAK_EWMA,
+    "least_conn": BalancingPolicy.LEAST_REQUESTS,
 }
 _HASHED_VARIABLES = {
     "consumer_name": HashKey(source="consumer"),
@@ -120,7 +120,7 @@ def _read_host(settings: BackendSettings, field: str, problems: list[Problem]) -
 
 def _read_balancing(written: LoadBalancer, field: str, problems: list[Problem]) -> Balancing | None:
     policy = _POLICIES[written.type]
-    if policy is not Policy.RING_HASH:
+    if policy is not BalancingPolicy.RING_HASH:
         return Balancing(policy=policy)
     try:
         return Balancing(policy=policy, hash=_hash_keys(written))

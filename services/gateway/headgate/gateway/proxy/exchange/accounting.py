@@ -16,7 +16,7 @@ from headgate.gateway.proxy.traffic import RouteTraffic, latency_bucket
 NOBODY: Final = b"-"
 
 
-class Books(RequestNotes):
+class Accounting(RequestNotes):
     """The notes of one exchange. They decide nothing."""
 
     __slots__ = ("_context", "_exchange", "_from_endpoint", "_sent_at", "_status", "_trace", "_waited_s")
