@@ -14,8 +14,8 @@ _HEAD = """\
 # Annotations
 
 Annotations with the prefix `{prefix}` on an Ingress say what happens to the requests of its paths; those on a Service
-say how its endpoints are chosen, watched and spoken to, whoever refers to it. Values are strings: numbers and booleans
-need quotes.
+say how its endpoints are chosen, watched and spoken to, for every object that refers to it. Values are strings:
+numbers and booleans need quotes.
 
 | notation | examples |
 |---|---|

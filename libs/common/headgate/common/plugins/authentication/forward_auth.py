@@ -27,7 +27,7 @@ class ForwardAuthConfig(CalledConfig, plugin="forward-auth"):
     always_set_cookie: bool = False
     """And when it fails."""
     extra_headers: dict[HeaderName, HeaderTemplate] = Field(default_factory=dict)
-    """More that the service is told; values may have `$` references."""
+    """More headers for the service; values may have `$` references."""
     signin: str | None = None
     """Where a 401 redirects to: a template."""
     strict_statuses: bool = False

@@ -86,7 +86,7 @@ class OpenidConnectConfig(PluginConfig, plugin="openid-connect"):
     """Seconds for each question to the provider."""
 
     bearer_only: bool = False
-    """Take tokens in `Authorization` only; nobody is sent to the provider."""
+    """Take tokens in `Authorization` only; no client is sent to the provider."""
     realm: HeaderValue = Field(default="apisix", max_length=256)
     use_jwks: bool = False
     """Check tokens with the keys that the provider publishes."""

@@ -36,4 +36,4 @@ class WolfRbacCredential(CredentialConfig):
     ssl_verify: bool = True
     """Check its certificate."""
     header_prefix: Annotated[str, AfterValidator(_checked_prefix)] = "X-"
-    """Upstream and client are told the user in `X-UserId`, `X-Username` and `X-Nickname`."""
+    """Upstream and client learn the user from `X-UserId`, `X-Username` and `X-Nickname`."""

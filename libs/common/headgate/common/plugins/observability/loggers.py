@@ -115,13 +115,14 @@ class KafkaLoggerConfig(BatchConfig, plugin="kafka-logger"):
     key: str | None = None
     """Messages with the same key go to the same partition; without one partitions are drawn."""
     required_acks: Literal[0, 1, -1] = 1
-    """Who has to have a message before it counts as sent: nobody, the partition's leader, or all that are in sync."""
+    """Who has to have a message before it counts as sent: no broker, the partition's leader, or all that are in "
+    "sync."""
     timeout: int = Field(default=3, ge=1, le=600)
     """Seconds, for each question to a broker."""
     meta_format: Literal["default", "origin"] = "default"
     """`origin`: an entry is the request as text, with its head and, where that is included, its body."""
     meta_refresh_interval: int = Field(default=30, ge=1)
-    """Seconds after which brokers are asked anew who has which partition."""
+    """Seconds after which brokers are asked again who has which partition."""
     producer_type: Literal["async", "sync"] = "async"
     """Taken for compatibility, as those that follow: entries are always sent off the way of requests, as batches that
     are sent again if they were not taken."""

@@ -32,7 +32,7 @@ class OpaConfig(PluginConfig, plugin="opa"):
     with_body: bool = False
     """And the request's body: as an object if it is JSON, else as text."""
     max_req_body_size: int = Field(default=1 << 20, gt=0)
-    """Bytes of a body that is told; with more the answer is 413."""
+    """Bytes of a body that is sent to the service; with more the answer is 413."""
     send_headers_upstream: tuple[HeaderName, ...] = ()
     """Headers of its decision that the upstream gets; what the client sent under these names is dropped."""
     keepalive: bool = True

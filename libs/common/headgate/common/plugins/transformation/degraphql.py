@@ -40,7 +40,7 @@ class DegraphqlConfig(PluginConfig, plugin="degraphql"):
     fragments."""
     variables: tuple[str, ...] = Field(default=(), min_length=1)
     """Names of the variables that are taken from the request: of a GET from its query, of a POST from the JSON object
-    in its body. One that is absent there is not sent."""
+    in its body. A name that is absent there is left out."""
     operation_name: str | None = Field(default=None, min_length=1, max_length=1024)
 
     @model_validator(mode="after")

@@ -16,7 +16,7 @@ class ErrorPageConfig(CalledConfig, plugin="error-page"):
     path: str = Field(default="/", pattern="^/")
     """Asked for; `{status}` and `{url}` (the request's, percent-encoded) are filled in. With `uri` too."""
     headers: dict[HeaderName, HeaderTemplate] = Field(default_factory=dict)
-    """More that the service is told; values may have `$` references."""
+    """More headers for the service; values may have `$` references."""
     keep_status: bool = False
     """The client gets the status of the error; by default that of the service's answer."""
     timeout: float = Field(default=5, gt=0, le=600)

@@ -168,7 +168,7 @@ UPSTREAM_FIELDS: Final = (
         likeness=Likeness.STRICTER,
         note="`vars` and `vars_combinations`: `uri`, `request_uri`, `query_string`, `host`, `server_name`, "
         "`remote_addr`, `consumer_name`, `arg_*`, `http_*`, `cookie_*`, `mqtt_client_id`; `consumer` is the address "
-        "where there is none. `remote_port`, `server_addr` and `hostname`, which tell nobody apart, are refused",
+        "where there is none. `remote_port`, `server_addr` and `hostname`, which tell no clients apart, are refused",
         label="… `hashOn`, `key`",
     ),
     FieldVerdict(
@@ -225,13 +225,15 @@ TLS_FIELDS: Final = (
             "secret",
         ),
         likeness=Likeness.SAME,
-        note="of two objects with one host the older one's certificate is presented, the other one is told. A rotated "
+        note="of two objects with one host the older one's certificate is presented, and the status of the other one "
+        "says so. A rotated "
         "Secret is presented at once",
     ),
     FieldVerdict(
         fields=("client.caSecret",),
         likeness=Likeness.BETTER,
-        note="`ca.crt`, `cert` or `tls.crt`; if it is absent nobody is let in. It counts at hosts that its namespace "
+        note="`ca.crt`, `cert` or `tls.crt`; if it is absent no request is let in. It counts at hosts that its "
+        "namespace "
         "[owns](hosts.md). Requests over plain HTTP for these hosts are refused too. What a wildcard asks holds for "
         "all hosts of ApisixRoutes of its namespace, and younger ones of others, below it that have no ApisixTls of "
         "their own",
@@ -251,7 +253,8 @@ CONSUMER_FIELDS: Final = (
         ),
         likeness=Likeness.SAME,
         note="by `value` or `secretRef`; of several the first in this order. Values are sealed by the watcher. A "
-        "`jwtAuth` without a key to check with is refused: none is made up, as nobody signs tokens here. Without "
+        "`jwtAuth` without a key to check with is refused: none is made up, because tokens are not signed here. "
+        "Without "
         "`authParameter` it is a consumer that routes name in `anonymous_consumer`",
         label="`authParameter.keyAuth`, `basicAuth`, `jwtAuth`, `hmacAuth`, `ldapAuth`, `wolfRBAC`",
     ),
@@ -318,13 +321,13 @@ GATEWAY_CONSUMER_FIELDS: Final = (
     FieldVerdict(
         fields=("gatewayRef",),
         likeness=Likeness.BETTER,
-        note="ours by the controller of the Gateway's class. While the Gateway is not there nobody is recognised, and "
-        "the object says so",
+        note="ours by the controller of the Gateway's class. While the Gateway does not exist the consumer is not "
+        "recognised, and its status says so",
     ),
     FieldVerdict(
         fields=("credentials[]",),
         likeness=Likeness.SAME,
-        note="several of one type too; upstreams are told the `name`. Values are sealed by the watcher. What cannot be "
+        note="several of one type too; upstreams get the `name`. Values are sealed by the watcher. What cannot be "
         "read is named, and the others count. Without any it is a consumer that routes name in `anonymous_consumer`",
     ),
     FieldVerdict(
@@ -345,7 +348,8 @@ BACKEND_POLICY_FIELDS: Final = (
     FieldVerdict(
         fields=("targetRefs",),
         likeness=Likeness.BETTER,
-        note="of several policies for one target the oldest holds, the others are told `Conflicted`. A `sectionName` "
+        note="of several policies for one target the oldest holds, the others have the reason `Conflicted`. A "
+        "`sectionName` "
         "is a port's name, by whichever of name and number an Ingress names the port",
     ),
     FieldVerdict(
@@ -381,7 +385,7 @@ ROUTE_POLICY_FIELDS: Final = (
     FieldVerdict(
         fields=("targetRefs[].kind",),
         likeness=Likeness.UNUSED,
-        note="checked, and told with the reason `TargetsNotServed`: HTTPRoutes are not served yet",
+        note="checked, and reported with the reason `TargetsNotServed`: HTTPRoutes are not served yet",
         value="HTTPRoute",
         label="… of kind `HTTPRoute`",
     ),
@@ -389,7 +393,7 @@ ROUTE_POLICY_FIELDS: Final = (
         fields=("priority",),
         likeness=Likeness.SAME,
         note="among routes for the same host and path, those of ApisixRoutes included; none is as good as 0. Of "
-        "policies for one Ingress that disagree none holds, and all are told `Conflicted`",
+        "policies for one Ingress that disagree none holds, and all have the reason `Conflicted`",
     ),
     FieldVerdict(
         fields=("vars",),

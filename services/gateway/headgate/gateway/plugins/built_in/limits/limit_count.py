@@ -1,7 +1,7 @@
 """`limit-count`: so many requests in a window of time, by key.
 
-A fixed window of a key begins with its first request and is counted anew after it; a sliding one is the last seconds at
-any time.
+A fixed window of a key begins with its first request, and the count begins again after it; a sliding one is the last
+seconds at any time.
 """
 
 import math

@@ -1,7 +1,7 @@
 """`file-logger`: a line of JSON for each request, in a file.
 
-Lines are written several times a second, off the way of requests, and the file is opened anew each time, so that it may
-be rotated. Routes are written by many people, so files are only written below the folder that the gateway's setting
+Lines are written several times a second, off the way of requests, and the file is opened again each time, so that it
+may be rotated. Routes are written by many people, so files are only written below the folder that the gateway's setting
 `plugin_log_dir` names; without it only `/dev/stdout` and `/dev/stderr`. What may not be written is said once in the
 gateway's log, and the route is served.
 """

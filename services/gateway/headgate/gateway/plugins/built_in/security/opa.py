@@ -1,7 +1,8 @@
 """`opa`: ask Open Policy Agent whether a request may pass.
 
 It is asked for `/v1/data/<policy>` with `{"input": {"type": "http", "request": {...}, "var": {...}}}`, and decides by
-`{"result": {"allow": true, "headers": {...}, "status_code": 403, "reason": ...}}`. Without a decision nobody passes.
+`{"result": {"allow": true, "headers": {...}, "status_code": 403, "reason": ...}}`. Without a decision no request
+passes.
 """
 
 import json

@@ -1,6 +1,6 @@
 """`error-page`: let a service write the pages of errors.
 
-An answer with one of the listed statuses, the gateway's own too, is replaced by what the service answers. It is told of
+An answer with one of the listed statuses, the gateway's own too, is replaced by what the service answers. It hears of
 the case as ingress-nginx's `custom-http-errors` tells its default backend: `X-Code`, `X-Format` (the client's Accept),
 `X-Original-URI`, `X-Request-ID`, and what `headers` adds (`X-Namespace`, `X-Ingress-Name`, `X-Service-Name`,
 `X-Service-Port`).

@@ -2,8 +2,8 @@
 
 A token in `Authorization` is checked by the provider's keys (`use_jwks`, `public_key`) or by asking about it
 (`introspection_endpoint`). Without one a browser goes the way of the authorization code (OpenID Connect Core 3.1), and
-has a session afterwards, sealed in its own cookies or in Redis. The upstream is told by headers; what clients send
-under the names of these is dropped.
+has a session afterwards, sealed in its own cookies or in Redis. The upstream learns of the user by headers; what
+clients send under the names of these is dropped.
 """
 
 import base64
