@@ -108,6 +108,8 @@ class ManifestTree:
         for folder in folders:
             found = scan(folder)
             changed += (file for file, signature in found.files.items() if self._signatures.get(file) != signature)
+            # A file that has objects in force says itself why it cannot be read.
+            changed += (path for path in found.unreadable if path in self._index and path not in self._folders)
             gone += self._vanished(folder, found)
             self._note_unreadable(folder, found)
         return self._take(changed, gone)
