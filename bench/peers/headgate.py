@@ -50,6 +50,6 @@ class Headgate:
             gateway.process.stop()
             stack.process.stop()
             raise
-        version = f"{importlib.metadata.version('headgate')} ({ENGINE})"
+        version = f"{importlib.metadata.version('headgate-ingress')} ({ENGINE})"
         processes = (gateway.process, stack.process)
         return Running(self.name, version, gateway.http_port, gateway.https_port, processes, gateway.http_port)
