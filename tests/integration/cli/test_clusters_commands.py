@@ -220,7 +220,7 @@ async def test_a_cluster_with_a_watcher_is_not_removed() -> None:
         )
         await history.stores.log_writer.announce(told)
         said = await history.ask("remove-cluster", "b", code=1)
-        assert re.search(r"watcher w-7 of cluster b was heard of \d+s ago .*: stop its watchers, and try", said.err)
+        assert re.search(r"watcher w-7 of cluster b announced itself \d+s ago .*: stop its watchers, and try", said.err)
         said = await history.ask("remove-cluster", "west", code=1)
         assert "no cluster 'west' in the log; it has a, b" in said.err
         assert len(await endpoints(history, lambda _: True)) == 3

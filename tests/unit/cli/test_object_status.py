@@ -113,7 +113,7 @@ def test_the_answer_says_what_is_served_in_place_of_a_version_with_errors(capsys
     text = printed(capsys, held)
     assert "served:     as of generation 3, resourceVersion 812, which was last good" in text
     assert "last error: 5h ago: spec.rules[0]: must start with '/'" in text
-    assert "no gateway is heard of" in text
+    assert "no gateway announces itself" in text
 
 
 def test_conditions_of_a_part_say_which(capsys: pytest.CaptureFixture[str]) -> None:

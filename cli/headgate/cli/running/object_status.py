@@ -76,7 +76,7 @@ def _revision(update: StatusUpdate, served: Served) -> str:
         return "none: nothing of it is in the table"
     count = len(served.by) + len(served.not_by)
     if not count:
-        return f"{update.revision}; no gateway is heard of"
+        return f"{update.revision}; no gateway announces itself"
     lacking = f"; not by {', '.join(served.not_by)}" if served.not_by else ""
     return f"{update.revision}, served by {len(served.by)} of {count} replicas{lacking}"
 

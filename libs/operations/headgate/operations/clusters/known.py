@@ -1,4 +1,4 @@
-"""What is known of each cluster: what was decided of it, whether it is served, and when it was last heard of."""
+"""The clusters of a table: the operators' decision for each, whether it is served, and when its watcher last spoke."""
 
 from contextlib import aclosing
 from datetime import datetime

@@ -29,8 +29,9 @@ async def remove_cluster(stores: Stores, table: str, cluster: str, removal: Remo
     watcher = await stores.log_reader.announcement(cluster)
     if watcher is not None and removal.at - watcher.announced_at <= SILENT_AFTER:
         raise OperationError(
-            f"watcher {watcher.instance} of cluster {cluster} was heard of {age(watcher.announced_at)} ago and would "
-            f"publish everything again: stop its watchers, and try again {SILENT_AFTER.total_seconds():.0f} s later"
+            f"watcher {watcher.instance} of cluster {cluster} announced itself {age(watcher.announced_at)} ago and "
+            "would publish everything again: stop its watchers, and try again "
+            f"{SILENT_AFTER.total_seconds():.0f} s later"
         )
     logged = await stores.log_writer.read_state(cluster)
     if watcher is None and not logged:
