@@ -74,7 +74,7 @@ class TranslatorLoop:
         self.schedule = Schedule(settings.debounce_ms / 1000)
         self._is_current = False
         self._is_settled = False
-        """Whether what was translated last is what was published last."""
+        """Whether all that was read is translated, and published by us or found to be so."""
         self._known: frozenset[str] = frozenset()
         metrics.OLDEST_UNCOMMITTED.set_function(lambda: self.inputs.uncommitted_s)
 
@@ -168,6 +168,7 @@ class TranslatorLoop:
                     await self._post_again()
                 case LogBatch():
                     if self.inputs.receive(item):
+                        self._is_settled = False
                         self.schedule.add()
 
     # What happens
@@ -182,6 +183,7 @@ class TranslatorLoop:
         self.inputs.begin(replay, self._translation, publisher.manifest, is_current=self._is_current)
         self.output.begin_translation(is_board_lost=is_another)
         self.schedule.clear()
+        self._is_settled = False
         self._known = frozenset()
 
     def _take_surroundings(self, found: Surroundings) -> None:
@@ -209,6 +211,7 @@ class TranslatorLoop:
         if self._term == self._leadership.term:
             return
         self._term = self._leadership.term
+        self._is_settled = False
         self.output.publisher.distrust()
         self.output.serving.begin_turn()
         self.inputs.catch_up.begin()
