@@ -165,6 +165,35 @@ async def test_what_stays_as_it_was_told_is_not_looked_into_again(
         await until(lambda: board.condition().status == "True")
 
 
+async def test_an_object_whose_status_waits_to_be_posted_is_not_looked_into_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looked: list[None] = []
+    judge = statuses.judge
+    monkeypatch.setattr(statuses, "judge", lambda *args: looked.append(None) or judge(*args))
+    stores = MemoryStores()
+    board = Board(stores, monkeypatch)
+    open_again = asyncio.Event()
+    post = stores.statuses.post
+
+    async def post_when_open(update: StatusUpdate) -> None:
+        await open_again.wait()
+        await post(update)
+
+    more = [ingress(f"i{number}", host=f"h{number}.example") for number in range(2 * status_poster.PARALLEL)]
+    await fill(stores, *BEHIND, web(), *more)
+    async with running(stores, recovery_wait_s=0) as translator:
+        await idle(stores, translator)
+        monkeypatch.setattr(stores.statuses, "post", post_when_open)
+        await serve(stores, version_of(stores))
+        await until(lambda: translator.output.statuses.pending)
+        before = len(looked)
+        await asyncio.sleep(0.2)  # ten looks around
+        assert len(looked) == before
+        open_again.set()
+        await until(lambda: board.condition().status == "True")
+
+
 async def test_a_change_elsewhere_is_no_news_of_an_object(monkeypatch: pytest.MonkeyPatch) -> None:
     stores = MemoryStores()
     board = Board(stores, monkeypatch)

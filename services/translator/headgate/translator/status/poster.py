@@ -41,10 +41,10 @@ class StatusPoster:
         """Prepare.
 
         Args:
-            board: where policy go.
-            table: whose policy they are; what others want is their business.
+            board: where statuses are posted.
+            table: whose statuses they are; those of other tables are left alone.
             on_board: told of every object that has something posted already, once per cluster.
-            may_post: whether this translator is the one that posts; policy wait while it is not.
+            may_post: whether this translator is the one that posts; statuses wait while it does not.
         """
         self._board = board
         self._table = table
@@ -80,7 +80,7 @@ class StatusPoster:
         return None if posted is None else StatusUpdate.model_validate_json(posted[1])
 
     @property
-    def waiting(self) -> Iterable[ObjectRef]:
+    def waiting(self) -> Collection[ObjectRef]:
         """Objects whose wish was not judged yet."""
         return self._wishes
 

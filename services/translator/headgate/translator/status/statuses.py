@@ -150,9 +150,9 @@ class Statuses:
 
     def _awaited_news(self) -> list[ObjectRef]:
         """Objects that are served by all now, or by others than was told. After a start all are awaited: of most there
-        is nothing to say, look after look.
+        is nothing to say, look after look. One whose status is on its way is judged by what is known by then.
         """
-        now, fleet = self._clock(), self._fleet
+        now, fleet, waiting = self._clock(), self._fleet, self._poster.waiting
         behind = {revision: fleet.behind(revision) for revision in {each.revision for each in self._awaited.values()}}
 
         def is_news(awaited: _Awaited) -> bool:
@@ -160,7 +160,7 @@ class Statuses:
             is_served = bool(fleet.replicas) and not lagging
             return is_served or (now >= awaited.until and lagging != awaited.told)
 
-        return [ref for ref, awaited in self._awaited.items() if is_news(awaited)]
+        return [ref for ref, awaited in self._awaited.items() if ref not in waiting and is_news(awaited)]
 
     def _served_after(self, version: Version) -> list[ObjectRef]:
         """Objects that were said to be served everywhere, in a revision that a replica does not have."""
