@@ -537,3 +537,20 @@ async def test_a_form_becomes_json_for_the_upstream_and_its_xml_becomes_json_for
         got = await proxy.post(b"country=Spain&country=%22", Content_Type="application/x-www-form-urlencoded")
     assert asked == [b'{"country":["Spain","\\""]}']
     assert json.loads(got.body) == {"capital": "Madrid"}
+
+
+async def test_program_of_nginx_answers_closes_or_sends_elsewhere() -> None:
+    steps = [
+        {"do": "rewrite", "pattern": "^/old/(?!x)(.*)$", "replacement": "/new/$1"},
+        {"do": "if", "test": {"variable": "arg_close"}, "steps": [{"do": "return", "status": 444}]},
+        {"do": "if", "test": {"variable": "arg_say"}, "steps": [{"do": "return", "status": 200, "text": "$arg_say"}]},
+    ]
+    plugins = [("nginx-rewrite", {"steps": steps})]
+    async with origins(answering(OK)) as (origin,), served(site(to("up", plugins=plugins)), at(origin.port)) as proxy:
+        assert (await proxy.get("/old/a%20b?q=1")).body == b"ok"
+        assert origin.heads[0].startswith(b"GET /new/a%20b?q=1 ")
+        assert (await proxy.get("/?say=hello")).body == b"hello"
+        client = await proxy.connect()
+        await client.send(asking("/?close=1"))
+        assert await client.rest() == b""
+        assert proxy.log.records[-1].status == 444

@@ -40,6 +40,7 @@ from headgate.common.plugins.security.restrictions import (
     UaRestrictionConfig,
     UriBlockerConfig,
 )
+from headgate.common.plugins.traffic.nginx_rewrite import NginxRewriteConfig
 from headgate.common.plugins.traffic.proxy_cache import ProxyCacheConfig
 from headgate.common.plugins.traffic.proxy_mirror import ProxyMirrorConfig
 from headgate.common.plugins.traffic.proxy_rewrite import ProxyRewriteConfig
@@ -92,6 +93,7 @@ CONFIGS: Mapping[str, type[PluginConfig]] = MappingProxyType(
             LimitCountConfig,
             LimitReqConfig,
             MockingConfig,
+            NginxRewriteConfig,
             OpaConfig,
             OpenidConnectConfig,
             OpentelemetryConfig,

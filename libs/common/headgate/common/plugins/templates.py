@@ -34,6 +34,7 @@ def _all(*paths: str, phase: Phase = Phase.REQUEST) -> tuple[_Place, ...]:
 _LIMIT: Final = ("count", "time_window", "rate", "burst", "conn")
 _RULES: Final = tuple(f"rules.*.{name}" for name in ("key", *_LIMIT))
 _LOGGERS: Final = ("file-logger", "http-logger", "kafka-logger", "syslog", "tcp-logger", "udp-logger")
+_STEPS: Final = tuple(f"{program}.*{inner}" for program in ("server", "steps") for inner in ("", ".steps.*"))
 _TEMPLATES: Final[Mapping[str, tuple[_Place, ...]]] = MappingProxyType(
     {
         "api-breaker": _all("break_response_body", "break_response_headers.*.value"),
@@ -44,6 +45,9 @@ _TEMPLATES: Final[Mapping[str, tuple[_Place, ...]]] = MappingProxyType(
         "limit-conn": _all(*_LIMIT, *_RULES),
         "limit-count": _all(*_LIMIT, *_RULES),
         "limit-req": _all(*_LIMIT, *_RULES),
+        "nginx-rewrite": _all(
+            *(f"{each}.{part}" for each in _STEPS for part in ("value", "replacement", "text", "test.value"))
+        ),
         "mocking": _all("response_example", "response_headers.*"),
         "proxy-cache": (*_all("cache_key.*", "cache_bypass.*"), *_all("no_cache.*", phase=Phase.ANSWER)),
         "proxy-rewrite": _all("uri", "regex_uri.*", "headers.set.**", "headers.add.**", "headers.*"),

@@ -165,3 +165,8 @@ def test_the_time_for_patterns_is_looked_at_for_long_texts() -> None:
     with pytest.raises(SearchTooLong):
         time_left.check()
     SearchTime("x" * 100, lambda: next(times)).check()
+
+
+def test_headers_are_removed_by_the_beginning_of_their_names() -> None:
+    found = rewritten({"headers": {"remove": ["x-a*"]}}, headers=[("X-A", "1"), ("X-Ab", "2"), ("X-B", "3")])
+    assert [name for name, _ in found.headers] == ["X-B"]

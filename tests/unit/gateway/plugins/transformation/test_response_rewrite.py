@@ -1,3 +1,6 @@
+import time
+from email.utils import parsedate_to_datetime
+
 import pytest
 
 from headgate.gateway.plugins.interface import Headers, Response
@@ -103,3 +106,17 @@ async def test_many_filters_search_shorter_bodies() -> None:
     with pytest.raises(PluginFailed):
         await changed({"filters": filters}, b"a" * ((1 << 20) + 1))
     assert (await changed({"filters": filters}, b"a" * (1 << 20))).status == 200
+
+
+async def test_names_are_removed_by_their_beginning_and_empty_values_add_nothing() -> None:
+    headers = [("X-A-1", "1"), ("x-a-2", "2"), ("X-B", "3"), ("X-A-1", "4")]
+    answer = await changed({"headers": {"remove": ["X-A-*"], "add": ["B: $arg_none", "C: 1"]}}, headers=headers)
+    assert list(answer.headers) == [("X-B", "3"), ("C", "1")]
+
+
+@pytest.mark.parametrize(("seconds", "control"), [(3600, "max-age=3600"), (0, "max-age=0"), (-1, "no-cache")])
+async def test_expiry_is_said_in_both_headers(seconds: int, control: str) -> None:
+    answer = await changed({"expires_s": seconds}, headers=[("Expires", "0"), ("Cache-Control", "private")])
+    until = parsedate_to_datetime(answer.headers.get("Expires") or "").timestamp()
+    assert abs(until - time.time() - seconds) < 5
+    assert answer.headers.get_all("Cache-Control") == [control]

@@ -51,6 +51,7 @@ class HeaderChanges(PluginConfig):
     set: dict[HeaderName, HeaderTemplates] = Field(default_factory=dict)
     """An empty value removes the header; of a list all values are set."""
     remove: tuple[str, ...] = ()
+    """Names; with a `*` at the end all that begin so."""
 
 
 def texts_of(value: HeaderTemplates) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from headgate.common.plugins.fields import HeaderName, HeaderTemplate, PatternTe
 
 MAX_BODY: Final = 16 << 20
 """Bytes that are searched at once, between requests of others."""
+_MAX_EXPIRES: Final = 100 * 365 * 24 * 3600
 _MAX_SEARCHED: Final = 64 << 20
 """Bytes that all filters of one use search together."""
 
@@ -44,10 +45,11 @@ class AnswerHeaderChanges(PluginConfig):
         BeforeValidator(_read_added),
         PlainSerializer(_write_added, when_used="json"),
     ] = ()
-    """Lines `Name: value`."""
+    """Lines `Name: value`; one whose value is empty is left out."""
     set: dict[HeaderName, HeaderTemplate] = Field(default_factory=dict)
     """An empty value removes the header."""
     remove: tuple[str, ...] = ()
+    """Names; with a `*` at the end all that begin so."""
 
 
 class BodySubstitution(PluginConfig):
@@ -71,6 +73,9 @@ class ResponseRewriteConfig(PluginConfig, plugin="response-rewrite"):
     filters: tuple[BodySubstitution, ...] = ()
     """Replacements in the upstream's body, which is collected for them. One that is compressed is left as it is."""
     headers: AnswerHeaderChanges = AnswerHeaderChanges()
+    expires_s: int | None = Field(default=None, ge=-_MAX_EXPIRES, le=_MAX_EXPIRES)
+    """Say in `Expires` and `Cache-Control` that the answer is good for so many seconds from now; if negative, that it
+    must not be kept."""
     vars: HeadExpressions = ()
     """Only answers for which these hold are changed: `[["status", "==", 200]]`."""
     max_resp_body_size: int = Field(default=MAX_BODY, gt=0)

@@ -39,6 +39,7 @@ from headgate.gateway.plugins.built_in.security.opa import Opa
 from headgate.gateway.plugins.built_in.security.referer_restriction import RefererRestriction
 from headgate.gateway.plugins.built_in.security.ua_restriction import UaRestriction
 from headgate.gateway.plugins.built_in.security.uri_blocker import UriBlocker
+from headgate.gateway.plugins.built_in.traffic.nginx_rewrite import NginxRewrite
 from headgate.gateway.plugins.built_in.traffic.proxy_cache.plugin import ProxyCache
 from headgate.gateway.plugins.built_in.traffic.proxy_mirror import ProxyMirror
 from headgate.gateway.plugins.built_in.traffic.proxy_rewrite import ProxyRewrite
@@ -92,6 +93,7 @@ _ALL: tuple[type[Plugin[Any]], ...] = (
     LimitReq,
     MultiAuth,
     Mocking,
+    NginxRewrite,
     Opa,
     OpenidConnect,
     Opentelemetry,

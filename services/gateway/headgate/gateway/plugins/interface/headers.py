@@ -105,6 +105,15 @@ class Headers:
         self._write(self._without(name, 0))
         return True
 
+    def remove_named(self, name: str) -> None:
+        """Take all fields of a name away, or with a `*` at its end of all names that begin so."""
+        if not name.endswith("*"):
+            self.remove(name)
+            return
+        begin = name[:-1].lower()
+        for present in {field.lower() for field, _ in self if field.lower().startswith(begin)}:
+            self.remove(present)
+
     def copy(self) -> "Headers":
         """Return the same fields, to be changed apart."""
         return Headers.from_lines(self._lines)

@@ -30,6 +30,8 @@ _OF_UPSTREAM = (502, 504)
 """What the gateway answers for an upstream that did not."""
 _FOR_UPSTREAM = (*_OF_UPSTREAM, 503)
 """And for one without endpoints or connections."""
+_NO_ANSWER = 444
+"""Status of a plugin's answer that says to close the connection instead; nginx's number."""
 _VISIBLE = "!#$%&'()*+,/:;<=>?@[]^`{|}"
 """Of a user's name, besides letters, digits and `_.-~`, that stand in the access log as they are."""
 
@@ -147,6 +149,11 @@ class PluginRun(HookRun):
         """Answer for a plugin that took the request."""
         exchange = self._exchange
         exchange.request_id = self._take_id().encode("latin-1")
+        if response.status == _NO_ANSWER:
+            exchange.status, exchange.reason = _NO_ANSWER, response.reason
+            exchange.finish()
+            exchange.client.cut_off()
+            return
         if exchange.explains_errors:
             response.explain()
         self._answer.respond(response)

@@ -37,7 +37,7 @@ class ProxyRewrite(Plugin[ProxyRewriteConfig]):
         if config.method is not None:
             request.method = config.method
         for name in config.headers.remove:
-            request.headers.remove(name)
+            request.headers.remove_named(name)
         for name, templates in self._set:
             values = [checked_value(template.render(request, caught)) for template in templates]
             first, *others = [value for value in values if value] or [""]

@@ -2,6 +2,8 @@
 
 import base64
 import re
+import time
+from email.utils import formatdate
 from functools import partial
 from typing import Final
 
@@ -63,7 +65,9 @@ class ResponseRewrite(Plugin[ResponseRewriteConfig]):
             for name in ("Content-Encoding", "ETag", "Last-Modified"):
                 response.headers.remove(name)
         for name in self.config.headers.remove:
-            response.headers.remove(name)
+            response.headers.remove_named(name)
+        if self.config.expires_s is not None:
+            _expire(response, self.config.expires_s)
         for name, template in self._set:
             value = template.render(request)
             if value:
@@ -71,7 +75,9 @@ class ResponseRewrite(Plugin[ResponseRewriteConfig]):
             else:
                 response.headers.remove(name)
         for name, template in self._added:
-            response.headers.add(name, template.render(request))
+            value = template.render(request)
+            if value:
+                response.headers.add(name, value)
 
     def body_filter(self, request: Request, response: Response) -> BodyFilter | None:
         """Replace within the body."""
@@ -81,6 +87,12 @@ class ResponseRewrite(Plugin[ResponseRewriteConfig]):
         for name in ("ETag", "Last-Modified", "Accept-Ranges", "Content-MD5", "Digest"):
             response.headers.remove(name)
         return _Substitutions(self._substitutions, self.config.max_searched_body, Allocation(self._memory, self.name))
+
+
+def _expire(response: Response, seconds: int) -> None:
+    """Say until when an answer is good, as nginx's `expires` does."""
+    response.headers.set("Expires", formatdate(time.time() + seconds, usegmt=True))
+    response.headers.set("Cache-Control", "no-cache" if seconds < 0 else f"max-age={seconds}")
 
 
 def _for_re2(replacement: str) -> bytes:

@@ -1,0 +1,111 @@
+"""What `nginx-rewrite` is told: the directives of nginx's rewrite phase, as a small program.
+
+Texts are templates; in them `${1}` is what the last pattern caught and `${name}` a variable, one that a step has set
+too. Patterns are nginx's: RE2, or PCRE2 with bounds where they need it (`headgate.common.perl_patterns`).
+"""
+
+from typing import Annotated, Final, Literal, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from headgate.common.perl_patterns import compile_perl_pattern
+from headgate.common.plugins.config import PluginConfig
+
+MAX_STEPS: Final = 200
+"""Of one program."""
+BRANCH: Final = "nginx_branch"
+"""The variable that says which `if` held last; `0` for none."""
+
+ProgramText = Annotated[str, Field(max_length=8192)]
+
+
+def _check_pattern(text: str) -> str:
+    compile_perl_pattern(text)
+    return text
+
+
+PerlPatternText = Annotated[str, AfterValidator(_check_pattern)]
+"""A pattern of RE2 or PCRE2."""
+
+
+class SetStep(PluginConfig):
+    """Give a variable a value. `args` is the request's query."""
+
+    do: Literal["set"] = "set"
+    variable: str = Field(pattern=r"^[A-Za-z0-9_]+$")
+    value: ProgramText
+
+
+class RewriteStep(PluginConfig):
+    """Replace the path as a whole where a pattern matches it, decoded; or redirect."""
+
+    do: Literal["rewrite"] = "rewrite"
+    pattern: PerlPatternText
+    replacement: ProgramText
+    """With a query: the request's own is appended to it, unless the text ends with `?`."""
+    flag: Literal["", "break", "redirect", "permanent"] = ""
+
+
+class ReturnStep(PluginConfig):
+    """Answer."""
+
+    do: Literal["return"] = "return"
+    status: int = Field(ge=200, le=599)
+    """444 closes the connection without an answer."""
+    text: ProgramText | None = None
+    """The body, or for 301, 302, 303, 307 and 308 the address."""
+
+
+class BreakStep(PluginConfig):
+    """End the program."""
+
+    do: Literal["break"] = "break"
+
+
+class Test(PluginConfig):
+    """A condition on a variable."""
+
+    variable: str
+    operator: Literal["is-set", "=", "~", "~*"] = "is-set"
+    """`is-set`: neither empty nor `0`; `~` a pattern, `~*` one that ignores case."""
+    value: ProgramText = ""
+    negated: bool = False
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.operator in ("~", "~*"):
+            compile_perl_pattern(self.value, ignore_case=self.operator == "~*")
+        return self
+
+
+SimpleStep = Annotated[SetStep | RewriteStep | ReturnStep | BreakStep, Field(discriminator="do")]
+
+
+class IfStep(PluginConfig):
+    """Run steps if a condition holds."""
+
+    do: Literal["if"] = "if"
+    test: Test
+    steps: tuple[SimpleStep, ...] = ()
+    branch: int = Field(default=0, ge=0)
+    """Is noted in the variable `nginx_branch` if the condition holds; 0 notes nothing."""
+
+
+Step = Annotated[SetStep | RewriteStep | ReturnStep | BreakStep | IfStep, Field(discriminator="do")]
+
+
+class NginxRewriteConfig(PluginConfig, plugin="nginx-rewrite"):
+    """Fields of `nginx-rewrite`."""
+
+    server: tuple[Step, ...] = ()
+    """Steps of the host, before those of the route."""
+    steps: tuple[Step, ...] = ()
+    default_type: str = Field(default="text/html", max_length=200)
+    """Content-Type of bodies that `return` gives."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        count = sum(1 + len(step.steps) if isinstance(step, IfStep) else 1 for step in (*self.server, *self.steps))
+        if not 0 < count <= MAX_STEPS:
+            raise ValueError(f"needs from 1 to {MAX_STEPS} steps, those within if counted")
+        return self

@@ -1,0 +1,243 @@
+"""`nginx-rewrite`: run what nginx's rewrite phase would: `set`, `if`, `rewrite`, `return` and `break`, in their order.
+
+Paths are compared as nginx does, decoded and without empty and dot segments, and encoded again where they are replaced.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import quote
+
+from headgate.common.perl_patterns import PerlPattern, compile_perl_pattern
+from headgate.common.plugins.traffic.nginx_rewrite import (
+    BRANCH,
+    BreakStep,
+    IfStep,
+    NginxRewriteConfig,
+    ReturnStep,
+    RewriteStep,
+    SetStep,
+    Test,
+)
+from headgate.common.plugins.variables import REFERENCE
+from headgate.gateway.plugins.interface import Headers, Plugin, PluginServices, Request, Response
+from headgate.gateway.plugins.interface.variables import variable
+from headgate.gateway.plugins.kit.decoded_paths import decoded
+from headgate.gateway.plugins.kit.patterns import SearchTime, Template, sendable, texts_caught
+
+_LOCATED: Final = frozenset((301, 302, 303, 307, 308))
+_IN_PATH: Final = "!$&'()*+,-./:;=@[]_~"
+"""Characters of a changed path that nginx sends as they are, besides letters and digits."""
+_PATH_NAMES: Final = ("uri", "document_uri")
+_FOLLOWS: Final = object()
+"""The program goes on."""
+_ENDS: Final = object()
+"""The program ends, and the request goes on."""
+
+
+@dataclass(slots=True)
+class _Run:
+    """The program on one request."""
+
+    request: Request
+    path: str
+    """Decoded."""
+    time_left: SearchTime
+    caught: tuple[str, ...] = ()
+    is_path_changed: bool = False
+
+    def fill_in(self, template: Template) -> str:
+        """Return a text with what it refers to."""
+        return template.render(self.request, self.caught)
+
+    def finds(self, pattern: PerlPattern, text: str) -> bool:
+        """Look for a pattern, and keep what it caught."""
+        self.time_left.check()
+        found = pattern.search(text.encode("latin-1"))
+        if found is None:
+            return False
+        self.caught = texts_caught(found)
+        for name, value in zip(pattern.names, self.caught, strict=True):
+            if name:
+                self.request.variables[name] = value
+        return True
+
+    def move_to(self, path: str) -> None:
+        """Take another path."""
+        self.path = path
+        self.is_path_changed = True
+        for name in _PATH_NAMES:
+            self.request.variables[name] = path
+
+
+_Outcome = Response | object
+_Do = Callable[[_Run], _Outcome]
+
+
+class NginxRewrite(Plugin[NginxRewriteConfig]):
+    """Runs programs of nginx's rewrite phase."""
+
+    name = "nginx-rewrite"
+    order = 21000
+    Config = NginxRewriteConfig
+    preview = "yes"
+    is_shareable = True
+
+    def __init__(self, config: NginxRewriteConfig, services: PluginServices) -> None:
+        super().__init__(config, services)
+        self._server = [self._compile(step) for step in config.server]
+        self._steps = [self._compile(step) for step in config.steps]
+        self._claims = tuple(_claims_named(config))
+
+    def on_request(self, request: Request) -> Response | None:
+        """Run the program."""
+        path = decoded(request.path).decode("latin-1")
+        variables = request.variables
+        variables[BRANCH] = "0"
+        mine = dict.fromkeys(_PATH_NAMES, path)
+        for name, header in self._claims:
+            mine[name] = request.claims.get(header, b"").decode("latin-1")
+        variables.update(mine)
+        run = _Run(request, path, SearchTime(request.target))
+        try:
+            for steps in (self._server, self._steps):
+                outcome = _run(steps, run)
+                if isinstance(outcome, Response):
+                    return outcome
+        finally:
+            for name in mine:
+                variables.pop(name, None)
+        if run.is_path_changed:
+            request.path = quote(run.path.encode("latin-1"), safe=_IN_PATH)
+        return None
+
+    def _compile(self, step: SetStep | RewriteStep | ReturnStep | BreakStep | IfStep) -> _Do:
+        if isinstance(step, SetStep):
+            return _setting(step)
+        if isinstance(step, RewriteStep):
+            return _rewriting(step)
+        if isinstance(step, ReturnStep):
+            return _returning(step, self.config.default_type)
+        if isinstance(step, BreakStep):
+            return lambda run: _ENDS
+        holds, steps, branch = _testing(step.test), [self._compile(each) for each in step.steps], str(step.branch)
+
+        def choose(run: _Run) -> _Outcome:
+            if not holds(run):
+                return _FOLLOWS
+            if step.branch:
+                run.request.variables[BRANCH] = branch
+            return _run(steps, run)
+
+        return choose
+
+
+def _run(steps: Sequence[_Do], run: _Run) -> _Outcome:
+    for step in steps:
+        outcome = step(run)
+        if outcome is not _FOLLOWS:
+            return outcome
+    return _FOLLOWS
+
+
+def _setting(step: SetStep) -> _Do:
+    value, name = Template(step.value), step.variable
+
+    def do(run: _Run) -> _Outcome:
+        text = run.fill_in(value)
+        if name == "args":
+            run.request.query = sendable(text)
+        else:
+            run.request.variables[name] = text
+        return _FOLLOWS
+
+    return do
+
+
+def _rewriting(step: RewriteStep) -> _Do:
+    pattern = compile_perl_pattern(step.pattern)
+    keeps_query = not step.replacement.endswith("?")
+    before, mark, after = step.replacement.removesuffix("?").partition("?")
+    path, query = Template(before), Template(after)
+    status = {"redirect": 302, "permanent": 301}.get(step.flag)
+    end = _ENDS if step.flag == "break" else _FOLLOWS
+
+    def do(run: _Run) -> _Outcome:
+        if not run.finds(pattern, run.path):
+            return _FOLLOWS
+        request = run.request
+        target, given = run.fill_in(path), run.fill_in(query)
+        own = request.query if keeps_query else ""
+        given = f"{given}&{own}" if mark and own else given or own
+        if status is not None:
+            begin = "?" if given or mark else ""
+            return _redirection(request, status, f"{target}{begin}{given}")
+        if not target:
+            return Response.refusal(500, "a rewrite left an empty path")
+        run.move_to(target)
+        request.query = sendable(given)
+        return end
+
+    return do
+
+
+def _returning(step: ReturnStep, content_type: str) -> _Do:
+    template = Template(step.text) if step.text is not None else None
+    status = step.status
+
+    def do(run: _Run) -> _Outcome:
+        text = run.fill_in(template) if template is not None else None
+        if status in _LOCATED:
+            return _redirection(run.request, status, text or "")
+        if text is None and status >= 400:
+            return Response.refusal(status, "return")
+        headers = Headers([("Content-Type", content_type)])
+        return Response(status, headers, (text or "").encode("latin-1"), reason="return")
+
+    return do
+
+
+def _redirection(request: Request, status: int, location: str) -> Response:
+    """Make a redirect; an address without a host is one of the request's, as with nginx's `absolute_redirect`."""
+    if location.startswith("/") and request.host:
+        location = f"{request.scheme}://{request.host}{location}"
+    headers = Headers([("Location", sendable(location))] if location else [])
+    return Response(status, headers, b"", reason="redirected")
+
+
+def _testing(test: Test) -> Callable[[_Run], bool]:
+    name, negated = test.variable, test.negated
+
+    def value_of(run: _Run) -> str:
+        if name.isdecimal():
+            number = int(name)
+            return run.caught[number - 1] if 0 < number <= len(run.caught) else ""
+        return variable(run.request, name) or ""
+
+    if test.operator == "is-set":
+        return lambda run: (value_of(run) not in ("", "0")) is not negated
+    if test.operator == "=":
+        expected = Template(test.value)
+        return lambda run: (value_of(run) == run.fill_in(expected)) is not negated
+    pattern = compile_perl_pattern(test.value, ignore_case=test.operator == "~*")
+    return lambda run: run.finds(pattern, value_of(run)) is not negated
+
+
+def _claims_named(config: NginxRewriteConfig) -> "set[tuple[str, bytes]]":
+    """Return the variables of headers that a client claims and the gateway writes itself, with the headers' names.
+
+    nginx' `$http_x_forwarded_proto` is what was sent, whoever sent it.
+    """
+    names: set[str] = set()
+    for step in (*config.server, *config.steps):
+        for each in (step, *step.steps) if isinstance(step, IfStep) else (step,):
+            texts = [text for _, text in each if isinstance(text, str)]
+            names |= {found[2] or found[4] or "" for text in texts for found in REFERENCE.finditer(text)}
+            if isinstance(each, IfStep):
+                names.add(each.test.variable)
+                names |= {found[2] or found[4] or "" for found in REFERENCE.finditer(each.test.value)}
+    return {
+        (name, name.removeprefix("http_").replace("_", "-").encode())
+        for name in names
+        if name.startswith(("http_x_forwarded_", "http_x_real_ip", "http_forwarded"))
+    }
