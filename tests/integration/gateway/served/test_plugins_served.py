@@ -553,4 +553,4 @@ async def test_program_of_nginx_answers_closes_or_sends_elsewhere() -> None:
         client = await proxy.connect()
         await client.send(asking("/?close=1"))
         assert await client.rest() == b""
-        assert proxy.log.records[-1].status == 444
+        assert proxy.log.records[-1][5] == 444
