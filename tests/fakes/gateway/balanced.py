@@ -19,8 +19,11 @@ class Clock:
 
     def __init__(self) -> None:
         self.now = 1000.0
+        self.readings = 0
+        """How often it was read: once for each plan, and for each choice by a plan that ends."""
 
     def __call__(self) -> float:
+        self.readings += 1
         return self.now
 
 

@@ -16,9 +16,9 @@ from cryptography.x509.oid import NameOID
 class Authority:
     """A certificate authority, or one below another."""
 
-    def __init__(self, name: str = "Test CA", parent: "Authority | None" = None) -> None:
+    def __init__(self, name: str | x509.Name = "Test CA", parent: "Authority | None" = None) -> None:
         self._key = ec.generate_private_key(ec.SECP256R1())
-        self._subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        self._subject = _named(name) if isinstance(name, str) else name
         signer = parent or self
         self._certificate = (
             _builder(self._subject, signer._subject, self._key)
@@ -81,6 +81,10 @@ class Issued:
         return chain, key
 
 
+def _named(name: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+
+
 def _builder(
     subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, ends: datetime | None = None
 ) -> x509.CertificateBuilder:
@@ -101,7 +105,7 @@ class SelfSigned:
 
     def __init__(self, *names: str) -> None:
         self._key = ec.generate_private_key(ec.SECP256R1())
-        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, names[0])])
+        subject = _named(names[0])
         now = datetime.now(UTC)
         self._certificate = (
             x509.CertificateBuilder()

@@ -94,7 +94,7 @@ class TlsListener:
             with contextlib.suppress(ConnectionError, ssl.SSLError):
                 await writer.wait_closed()
 
-    async def _echo(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def echo(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.accepted.append(writer.get_extra_info("ssl_object"))
         with contextlib.suppress(ConnectionError, ssl.SSLError):
             while data := await reader.read(1 << 16):
@@ -107,7 +107,7 @@ class TlsListener:
 async def tls_listener(store: CertificateStore | None = None) -> AsyncIterator[TlsListener]:
     """Listen on a free port."""
     listener = TlsListener(store or CertificateStore())
-    server = await asyncio.start_server(listener._echo, "127.0.0.1", 0, ssl=listener.store.server_context)
+    server = await asyncio.start_server(listener.echo, "127.0.0.1", 0, ssl=listener.store.server_context)
     listener.port = server.sockets[0].getsockname()[1]
     try:
         yield listener

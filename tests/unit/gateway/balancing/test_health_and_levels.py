@@ -2,6 +2,7 @@
 
 import gc
 import weakref
+from unittest import mock
 
 import pytest
 
@@ -9,8 +10,9 @@ from fakes.gateway.balanced import KEY, World, chosen, number, slot_of, tally
 from fakes.gateway.requests import PLAIN, request
 from fakes.gateway.table import endpoint
 from headgate.common.table import Endpoint, HashKey
+from headgate.gateway.balancing import hash_picking
 from headgate.gateway.balancing.levels import Place
-from headgate.gateway.balancing.upstream import UpstreamHolder
+from headgate.gateway.balancing.upstream import UpstreamBalancer, UpstreamHolder
 
 POLICIES = ["round-robin", "random", "least-requests", "peak-ewma"]
 
@@ -63,7 +65,6 @@ def test_an_endpoint_knows_the_living_of_many_upstreams() -> None:
         world.balancer(endpoint(1), endpoint(2))
     slot_of(kept[0], 1).mark(is_healthy=False)
     assert all(set(tally(balancer, 4)) == {2} for balancer in kept)
-    assert len(slot_of(kept[0], 1)._users) <= 2 * len(kept) + 2
 
 
 def test_an_upstream_can_take_an_endpoint_out_for_itself() -> None:
@@ -88,27 +89,30 @@ def test_what_an_upstream_took_out_stays_out_in_the_next_revision() -> None:
 
 
 def test_a_mark_that_changes_nothing_keeps_the_plan() -> None:
-    balancer = World().balancer(endpoint(1), endpoint(2), endpoint(3))
+    world = World()
+    balancer = world.balancer(endpoint(1), endpoint(2), endpoint(3))
     slot_of(balancer, 2).mark(is_healthy=False)
     chosen(balancer)
-    plan = balancer._plan
+    planned = world.clock.readings
     slot_of(balancer, 1).mark(is_healthy=True, ejected_until=0.0)
-    assert balancer._plan is plan is not None
+    chosen(balancer)
+    assert world.clock.readings == planned > 0
 
 
 def test_equal_endpoints_are_planned_only_once_one_is_out() -> None:
     world = World()
     first = world.balancer(*(endpoint(n) for n in range(1, 5)))
-    assert [chosen(first), first._planner] == [1, None]
+    assert [chosen(first), world.clock.readings] == [1, 0]
     slot_of(first, 3).mark(is_healthy=False)
     assert [chosen(first) for _ in range(3)] == [2, 4, 1]
     second = world.balancer(*(endpoint(n) for n in range(1, 5)), previous=first)
     assert [chosen(second) for _ in range(3)] == [2, 4, 1]
     slot_of(second, 3).mark(is_healthy=True)
     assert chosen(second) == 2
+    planned = world.clock.readings
     third = world.balancer(*(endpoint(n) for n in range(1, 5)), previous=second)
-    assert third._planner is None
     assert [chosen(third) for _ in range(4)] == [3, 4, 1, 2]
+    assert world.clock.readings == planned
 
 
 def test_turns_go_on_when_health_changes() -> None:
@@ -121,8 +125,8 @@ def test_turns_go_on_when_health_changes() -> None:
 def test_the_clock_is_not_asked_while_all_are_healthy() -> None:
     world = World()
     balancer = world.balancer(endpoint(1), endpoint(2))
-    balancer._clock = lambda: pytest.fail("asked for the time")
     assert balancer.choose((), PLAIN) is not None
+    assert world.clock.readings == 0
 
 
 def test_health_is_ignored_when_too_few_are_healthy() -> None:
@@ -250,7 +254,9 @@ def test_a_new_endpoint_starts_slowly_and_grows_to_its_weight() -> None:
     assert share_of(balancer, 2) == pytest.approx(0.5 / 1.5, abs=0.002)
     world.clock.now += 30
     assert share_of(balancer, 2) == pytest.approx(0.5, abs=0.002)
-    assert balancer._ring is not None
+    readings = world.clock.readings
+    assert share_of(balancer, 2) == pytest.approx(0.5, abs=0.002)
+    assert world.clock.readings == readings  # nothing has to be planned any more
 
 
 def test_the_endpoints_of_a_new_upstream_are_warm() -> None:
@@ -289,13 +295,26 @@ def test_latency_and_load_survive_a_swap() -> None:
     assert tally(world.balancer(endpoint(1), endpoint(2), policy="peak-ewma", previous=first), 10) == {2: 10}
 
 
-def test_a_hash_table_is_kept_while_the_endpoints_stay() -> None:
+def test_a_hash_table_is_made_once_while_the_endpoints_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = mock.Mock(wraps=hash_picking.make_ring)
+    monkeypatch.setattr(hash_picking, "make_ring", made)
     world, by_path = World(), (HashKey(source="path"),)
     first = world.balancer(endpoint(1), endpoint(2), policy="ring-hash", hash=by_path)
     second = world.balancer(endpoint(1), endpoint(2), policy="ring-hash", hash=by_path, previous=first)
-    assert second._planner._hashed[0, 0].table is first._planner._hashed[0, 0].table
-    third = world.balancer(endpoint(1), endpoint(2), policy="rendezvous", hash=by_path, previous=second)
-    assert type(third._planner._hashed[0, 0].table).__name__ == "Rendezvous"
+    assert made.call_count == 1
+    world.balancer(endpoint(1), endpoint(3), policy="ring-hash", hash=by_path, previous=second)
+    assert made.call_count == 2
+
+
+def test_a_hash_table_is_not_kept_for_another_policy() -> None:
+    world, by_path = World(), (HashKey(source="path"),)
+    endpoints = [endpoint(number) for number in range(1, 9)]
+    ring = world.balancer(*endpoints, policy="ring-hash", hash=by_path)
+    after_ring = world.balancer(*endpoints, policy="rendezvous", hash=by_path, previous=ring)
+    alone = World().balancer(*endpoints, policy="rendezvous", hash=by_path)
+    paths = [request(f"/{number}") for number in range(50)]
+    owners = [[chosen(balancer, path) for path in paths] for balancer in (ring, after_ring, alone)]
+    assert owners[0] != owners[1] == owners[2]
 
 
 def test_replaced_revisions_and_their_endpoints_are_freed() -> None:
@@ -316,9 +335,20 @@ def test_replaced_revisions_and_their_endpoints_are_freed() -> None:
         gc.enable()
 
 
-def test_a_slot_forgets_balancers_that_are_gone() -> None:
+class Followed(weakref.ref[UpstreamBalancer]):
+    """A reference that can itself be referred to weakly."""
+
+
+@pytest.mark.parametrize("kept", [1, 40])
+def test_a_slot_forgets_balancers_that_are_gone(kept: int) -> None:
     world = World()
     balancer = world.balancer(endpoint(1))
-    for _ in range(50):
-        balancer = world.balancer(endpoint(1), previous=balancer)
-    assert len(slot_of(balancer, 1)._users) <= 3
+    slot, others = slot_of(balancer, 1), [world.balancer(endpoint(2)) for _ in range(kept)]
+
+    def add(user: UpstreamBalancer) -> weakref.ref[Followed]:
+        followed = Followed(user)
+        slot.add_user((followed,))
+        return weakref.ref(followed)
+
+    references = [add(user) for user in others] + [add(world.balancer(endpoint(2))) for _ in range(9 * kept)]
+    assert sum(reference() is not None for reference in references) <= 2 * kept + 2

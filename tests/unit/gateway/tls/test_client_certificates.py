@@ -266,9 +266,7 @@ def test_what_cannot_be_asked_for_refuses_every_request_by_name(fields: dict[str
 
 async def test_email_in_a_subject_is_written_as_openssl_does() -> None:
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "a"), x509.NameAttribute(NameOID.EMAIL_ADDRESS, "a@b.c")])
-    authority = Authority()
-    authority._subject = name
-    issued = authority.issue("x")
+    issued = Authority(name).issue("x")
     assert read_identity(issued.certificate.public_bytes(Encoding.DER)).issuer_dn == "emailAddress=a@b.c,CN=a"
 
 

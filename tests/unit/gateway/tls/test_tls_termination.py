@@ -1,7 +1,9 @@
 """Certificates by server name, on a real listener."""
 
 import asyncio
+import gc
 import ssl
+import weakref
 from collections.abc import AsyncIterator
 
 import pytest
@@ -9,9 +11,10 @@ from cryptography import x509
 
 from fakes.gateway.proxied import OK, Conversation, Proxied, answering, proxied
 from fakes.gateway.tls import unverified
+from headgate.common.pem import load_key_pair
 from headgate.common.secret import Secret
 from headgate.gateway.model.connection import ConnectionSpec
-from headgate.gateway.tls import FALLBACK_NAME, CertificateEntry, CertificateStore, self_signed
+from headgate.gateway.tls import FALLBACK_NAME, CertificateEntry, CertificateStore, self_signed, server
 
 
 def entry(*names: str, key_of: bytes | None = None) -> CertificateEntry:
@@ -84,17 +87,32 @@ async def test_certificates_are_swapped_without_a_new_listener(listening: Listen
     assert await listening.presented("foo.com") == FALLBACK_NAME
 
 
-def test_context_is_made_once_per_fingerprint_and_only_when_asked_for() -> None:
+@pytest.fixture
+def loaded(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """The chains that are loaded into contexts."""
+    loaded: list[bytes] = []
+
+    def load(context: ssl.SSLContext, chain: bytes, key: bytes) -> None:
+        loaded.append(chain)
+        load_key_pair(context, chain, key)
+
+    monkeypatch.setattr(server, "load_key_pair", load)
+    return loaded
+
+
+def test_context_is_made_once_per_fingerprint_and_only_when_asked_for(loaded: list[bytes]) -> None:
     store = CertificateStore()
     one = entry("foo.com", "bar.com")
     store.set_certificates([one, entry("unused.com")])
-    assert store._contexts == {}
-    context = store.choose("foo.com")
-    assert store.choose("bar.com") == context
+    assert not loaded
+    context = weakref.ref(store.choose("foo.com").context)
+    assert store.choose("bar.com").context is context()
     store.set_certificates([one])
-    assert store.choose("foo.com") == context
+    assert store.choose("foo.com").context is context()
+    assert loaded == [one.chain_pem.encode()]
     store.set_certificates([])
-    assert store._contexts == {}
+    gc.collect()
+    assert context() is None
 
 
 async def test_key_that_does_not_fit_costs_only_its_own_names(listening: Listening) -> None:
@@ -163,11 +181,11 @@ async def test_old_tls_is_refused(listening: Listening) -> None:
         await listening.open("foo.com", minimum_version=ssl.TLSVersion.TLSv1, maximum_version=ssl.TLSVersion.TLSv1_1)
 
 
-def test_ten_thousand_certificates_are_set_quickly_as_none_is_loaded() -> None:
+def test_ten_thousand_certificates_are_set_quickly_as_none_is_loaded(loaded: list[bytes]) -> None:
     chain, key = self_signed("a")
     store = CertificateStore()
     store.set_certificates(
         CertificateEntry((f"{n}.example",), chain.decode(), Secret(key), str(n)) for n in range(10_000)
     )
-    assert store._contexts == {}
+    assert not loaded
     assert store.choose("9999.example") != store.choose("a.example")
