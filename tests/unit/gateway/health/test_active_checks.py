@@ -1,6 +1,7 @@
 """When endpoints are asked, and what makes a verdict."""
 
 import asyncio
+import weakref
 from collections.abc import Callable
 
 from fakes.virtual_time import in_virtual_time
@@ -183,7 +184,9 @@ async def test_closing_ends_checks_that_are_under_way() -> None:
 @in_virtual_time
 async def test_endpoints_that_come_and_go_do_not_pile_up() -> None:
     checker = checker_of(FakeProbe())
-    for number in range(5000):
-        checker.watch(target(number, ActiveCheck(interval_s=3600)), True, lambda verdict: None).cancel()
-    assert len(checker._queue) < 200
+    checks = [ActiveCheck(interval_s=3600) for _ in range(5000)]
+    known = [weakref.ref(check) for check in checks]
+    while checks:
+        checker.watch(target(1, checks.pop()), True, lambda verdict: None).cancel()
+    assert sum(check() is not None for check in known) < 200
     await checker.close()

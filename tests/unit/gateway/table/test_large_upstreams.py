@@ -2,6 +2,8 @@
 
 import itertools
 from collections.abc import Sequence
+from random import Random
+from unittest import mock
 
 import pytest
 from hypothesis import example, given, settings
@@ -16,6 +18,7 @@ from headgate.common.table import ActiveCheck, Balancing, BalancingPolicy, Eject
 from headgate.common.table_image import TableImage
 from headgate.gateway.balancing.endpoints import EndpointDirectory
 from headgate.gateway.balancing.levels import Place
+from headgate.gateway.balancing.sessions import endpoint_token
 from headgate.gateway.balancing.upstream import UpstreamBalancer
 from headgate.gateway.health.state import CHECKS_AT_ONCE
 from headgate.gateway.health.stats import HealthStats
@@ -133,16 +136,18 @@ def test_an_upstream_of_many_that_cannot_be_connected_to_says_so() -> None:
     assert not balancer(compiler).slots
 
 
-async def test_checks_of_many_endpoints_begin_in_steps_and_bounds_at_once() -> None:
+async def test_checks_of_many_endpoints_begin_in_steps_and_bounds_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     health = UpstreamHealth(HealthStats(), probe=never)
+    watch = mock.Mock(wraps=health.watch)
+    monkeypatch.setattr(health, "watch", watch)
     directory = EndpointDirectory(FakePools(), Clock())
     compiler = TableCompiler(directory, Unsealer([]).open, health=health)
     update, _ = stage(compiler, large(active_check=ActiveCheck(), ejection=Ejection()), 1)
     update.commit()
     assert health.find("up") is not None
-    assert len(health._checker) == 2 * CHECKS_AT_ONCE
+    assert watch.call_count == 2 * CHECKS_AT_ONCE
     assert len(list(update.settling)) == MANY // CHECKS_AT_ONCE - 1
-    assert len(health._checker) == MANY
+    assert watch.call_count == MANY
     await health.close()
 
 
@@ -172,12 +177,16 @@ def described(compiler: TableCompiler) -> object:
     found = balancer(compiler)
     return (
         [slot.key for slot in found.slots],
-        {slot.key for slot in found._draining},
-        {slot.key for slot in found._resting},
+        [kept_session(found, number, persists=persists) for number in range(6) for persists in (False, True)],
         found.unavailable,
-        found._planner
-        and {rank: [member.weight for member in level] for rank, level in found._planner._levels.items()},
+        [slot and slot.key for slot in (found.pick((), PLAIN) for _ in range(20))],
     )
+
+
+def kept_session(found: UpstreamBalancer, number: int, *, persists: bool) -> object:
+    """Where a session goes on that is with an endpoint; None: nowhere."""
+    slot = found.resume(endpoint_token("up", f"{address(number)}:80".encode()), persists=persists)
+    return slot and slot.key
 
 
 @settings(max_examples=150)
@@ -185,7 +194,8 @@ def described(compiler: TableCompiler) -> object:
 @given(st.lists(ENTRIES, min_size=1, max_size=4))
 def test_taking_an_upstream_apart_comes_to_the_same(entries: list[Upstream]) -> None:
     apart, whole = (
-        TableCompiler(EndpointDirectory(FakePools()), Unsealer([]).open, place=Place("a")) for _ in range(2)
+        TableCompiler(EndpointDirectory(FakePools(), chance=Random(1)), Unsealer([]).open, place=Place("a"))
+        for _ in range(2)
     )
     for revision, entry in enumerate(entries, 1):
         with pytest.MonkeyPatch.context() as patch:
