@@ -73,7 +73,7 @@ async def fill(stores: MemoryStores, *manifests: Any, cluster: str = "a") -> Non
 async def idle(stores: MemoryStores, *translators: TranslatorLoop) -> None:
     """Wait until everything in the log is read and published, and statuses are posted by whoever leads."""
     await until(
-        lambda: all(each.inputs.intake.sequence == stores.log._last_sequence and each.is_idle for each in translators)
+        lambda: all(each.inputs.intake.sequence == stores.log.last_sequence and each.is_idle for each in translators)
     )
 
 
@@ -84,12 +84,12 @@ def digests_of(translator: TranslatorLoop) -> list[str]:
 
 def has_published_all(stores: MemoryStores, translator: TranslatorLoop) -> bool:
     """Whether everything in the log was read, and is in a revision."""
-    is_read = translator.inputs.intake.sequence == stores.log._last_sequence
+    is_read = translator.inputs.intake.sequence == stores.log.last_sequence
     return is_read and not translator.inputs.causes.count
 
 
 def version_of(stores: MemoryStores) -> Version | None:
-    pointer = snapshots_of(stores)._pointers.get("default")
+    pointer = snapshots_of(stores).pointers.get("default")
     return pointer.version if pointer else None
 
 

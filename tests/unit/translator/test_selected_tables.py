@@ -201,7 +201,7 @@ async def test_a_revision_says_what_its_table_is_made_of() -> None:
         assert (await manifest(stores, "tenant")).selection.namespaces == ("team-*",)
         first = (await manifest(stores, "tenant")).version
     async with running(stores, table="tenant", namespaces=["team-a"]) as translator:
-        await until(lambda: snapshots_of(stores)._pointers["tenant"].version > first)
+        await until(lambda: snapshots_of(stores).pointers["tenant"].version > first)
         assert (await manifest(stores, "tenant")).selection.namespaces == ("team-a",)
 
 
@@ -223,7 +223,7 @@ async def test_tables_that_share_chunks_drop_their_own_history_only() -> None:
 
 def posted(stores: MemoryStores, table: str, cluster: str = "a") -> StatusUpdate | None:
     assert isinstance(stores.statuses, MemoryStatusBoard)
-    found = (update for _, update in stores.statuses._updates.values())
+    found = (update for _, update in stores.statuses.updates.values())
     return next((each for each in found if (each.table, each.ref.cluster) == (table, cluster)), None)
 
 

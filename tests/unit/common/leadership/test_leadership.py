@@ -253,7 +253,7 @@ async def test_a_lost_board_costs_no_leader() -> None:
     one = elector(board, "one")
     async with running(one):
         await one.until_leading()
-        board._leases.clear()
+        board.leases.clear()
         await asyncio.sleep(3)
         assert one.is_leader
 

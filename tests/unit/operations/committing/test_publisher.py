@@ -65,7 +65,7 @@ async def test_a_store_that_went_back_gets_a_new_epoch_for_equal_content() -> No
     old = await store.read_pointer("default")
     await ours.publish(draft("b.example"))
     assert old is not None
-    store._pointers["default"] = old
+    store.pointers["default"] = old
     ours.observe(old, None)
     assert ours.is_behind
     assert await ours.publish(draft("a.example")) == Version(1001, 1)
@@ -93,15 +93,15 @@ async def test_a_store_that_may_have_lost_commits_gets_a_new_epoch_once() -> Non
 async def test_chunks_that_the_store_lost_are_restored_at_the_next_start() -> None:
     store = MemorySnapshotStore()
     await publisher(store).publish(draft("a.example"))
-    store._chunks.clear()
+    store.chunks.clear()
     assert await publisher(store).publish(draft("a.example")) is None
-    assert len(store._chunks) == 1
+    assert len(store.chunks) == 1
 
 
 async def test_a_lost_manifest_is_healed_by_the_next_revision() -> None:
     store = MemorySnapshotStore()
     await publisher(store).publish(draft("a.example"))
-    store._manifests.clear()
+    store.manifests.clear()
     ours = publisher(store)
     await ours.read()
     assert ours.clusters == frozenset()

@@ -79,14 +79,14 @@ def test_an_ingress_that_another_cluster_has_is_let_in_where_both_export_its_ser
 def test_nothing_is_kept_of_a_proposal() -> None:
     translation = world(*WEB, ingress("web", host="a.example"))
     graph, assembly = translation.graph, translation.assembly
-    before = (dict(graph._asked), dict(graph._askers), dict(graph._memos), graph.pending, dict(assembly.fragments))
+    before = (graph.runs, graph.pending, dict(assembly.fragments))
     digests = [chunk.digest for chunk in assembly.image.chunks()]
     assembly.touched.clear()
     assembly.changed.clear()
     propose(translation, ingress("new", host="a.example", class_name="headgate"))
     propose(translation, ingress("web", host="b.example"), ingress("web", host="a.example"))
     settle(translation)
-    assert before == (graph._asked, graph._askers, graph._memos, graph.pending, assembly.fragments)
+    assert before == (graph.runs, graph.pending, assembly.fragments)
     assert digests == [chunk.digest for chunk in assembly.image.chunks()]
     assert not assembly.touched
     assert not assembly.changed

@@ -50,7 +50,7 @@ async def settings_in(stores: MemoryStores, cluster: str) -> ClusterSettings | N
 
 async def idle_again(stores: MemoryStores, translator: TranslatorLoop) -> None:
     """Wait until the log that was made anew is read and published."""
-    await until(lambda: translator.inputs.intake.incarnation == str(stores.log._incarnation))
+    await until(lambda: translator.inputs.intake.incarnation == str(stores.log.incarnation))
     await idle(stores, translator)
 
 

@@ -8,15 +8,14 @@ from typing import NamedTuple
 import pytest
 
 from fakes.translator.deltas import applied, deleted, endpoint_slice, ingress, service
+from fakes.translator.late_log import behind
 from fakes.translator.leadership import Seat
 from fakes.translator.loop import NOW, fill, idle, manifest_of, running, snapshots_of, table_of, version_of
 from fakes.virtual_time import in_virtual_time
 from fakes.waiting import until
-from headgate.common.deltas import LogPlace
 from headgate.common.heartbeats import Heartbeat
 from headgate.common.snapshot import Chunk, Pin, Version
 from headgate.common.status import StatusUpdate
-from headgate.common.stores import LogBatch, LogReplay
 from headgate.common.stores.memory.log import MemoryDeltaLog
 from headgate.common.stores.memory.snapshots import MemorySnapshotStore
 from headgate.common.stores.memory.stores import MemoryStores
@@ -61,7 +60,7 @@ async def filled() -> MemoryStores:
 
 
 def posts(stores: MemoryStores) -> int:
-    return stores.statuses._sequence  # type: ignore[attr-defined,no-any-return]
+    return stores.statuses.sequence  # type: ignore[attr-defined,no-any-return]
 
 
 @in_virtual_time
@@ -200,35 +199,16 @@ async def test_one_that_stood_still_before_its_commit_does_not_make_it() -> None
         assert "b.example" not in await table_of(stores)
 
 
-class LateLog(MemoryDeltaLog):
-    """A log whose news can be held back from those who follow it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.flows = asyncio.Event()
-        self.flows.set()
-
-    async def follow(self, known: LogPlace | None = None) -> AsyncIterator[LogBatch | LogReplay]:
-        async for item in super().follow(known):
-            await self.flows.wait()
-            yield item
-
-
 async def test_one_that_has_read_less_of_the_log_waits_with_its_first_commit() -> None:
     stores = await filled()
-    late = LateLog()
-    late.__dict__.update({**stores.log.__dict__, "flows": late.flows})  # the same log, seen through another reader
     seats = Seat(is_leader=True), Seat()
     async with running(stores, leadership=seats[0]) as one:
         first = await until(lambda: version_of(stores))
-        behind = MemoryStores()
-        behind.__dict__.update(stores.__dict__)
-        behind.log_reader = late
-        async with running(behind, leadership=seats[1]) as other:
+        late = behind(stores)
+        async with running(stores, leadership=seats[1]) as other:
             await until(lambda: other.readiness() is None)
             late.flows.clear()
             sequence = await stores.log_writer.append(applied(ingress("new", host="new.example")))
-            late._last_sequence = sequence
             await until(lambda: version_of(stores) != first)
             await idle(stores, one)
             second = version_of(stores)

@@ -278,7 +278,7 @@ async def test_a_store_from_before_the_pin_does_not_unpin() -> None:
         await roll_back(stores, before)
         await until(lambda: translator.output.serving.pin)
         await idle(stores, translator)
-        snapshots._pointers["default"] = earlier  # as a backup has it
+        snapshots.pointers["default"] = earlier  # as a backup has it
         await until(lambda: version_of(stores).epoch > before.epoch)  # type: ignore[union-attr]
         assert await backend_of(stores) == OLD
 
@@ -294,7 +294,7 @@ async def test_a_pin_that_the_store_lost_with_the_leading_translator_is_known_to
         await until(lambda: first.output.serving.pin and second.output.serving.pin)
         await idle(stores, first)
         one.lose()
-        snapshots._pointers["default"] = earlier  # as a backup has it
+        snapshots.pointers["default"] = earlier  # as a backup has it
         other.take()
         await until(lambda: version_of(stores).epoch > before.epoch)  # type: ignore[union-attr]
         assert await backend_of(stores) == OLD
@@ -338,7 +338,7 @@ async def test_the_revision_that_a_table_is_pinned_to_is_kept(monkeypatch: pytes
         for number in range(3):
             await say(stores, ingress(f"i{number}", host=f"h{number}.example"))
             await idle(stores, translator)
-        await until(lambda: len(stores.snapshots._manifests) < 4)
+        await until(lambda: len(stores.snapshots.manifests) < 4)
     assert before in await stores.snapshots.versions("default")
 
 

@@ -262,11 +262,11 @@ async def test_a_restart_tells_nothing_that_was_told(monkeypatch: pytest.MonkeyP
         await until(lambda: board.of() and board.condition().status == "True")
     count = len(board.posted)
     async with running(stores, recovery_wait_s=0) as translator:
-        await until(lambda: translator.output.statuses._poster._read)
+        await stores.log_writer.append(applied(ingress("other", host="b.example", service="gone")))
+        await until(lambda: board.of("other"))
         await idle(stores, translator)
-        await asyncio.sleep(0.1)
     following.cancel()
-    assert len(board.posted) == count
+    assert len(board.posted) == count + len(board.of("other"))
 
 
 async def test_a_change_made_while_nobody_translated_has_the_revision_that_brought_it(

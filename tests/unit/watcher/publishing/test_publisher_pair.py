@@ -358,7 +358,7 @@ def log_ref(name: str) -> ObjectRef:
 
 def _ports(log: ObservedLog) -> dict[str, int]:
     """Name to port of what is there, as far as the log says."""
-    deltas = [message for _, message, _ in log._messages.values() if isinstance(message, Delta) and message.object]
+    deltas = [message for _, message, _ in log.messages.values() if isinstance(message, Delta) and message.object]
     return {delta.ref.name: delta.object["spec"]["ports"][0]["port"] for delta in deltas if delta.object}
 
 

@@ -1,132 +1,51 @@
 """Tables that are rolled out: who serves what, what follows at once, what makes the fleet go back; in memory."""
 
-import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from fakes.translator.deltas import applied, deleted, endpoint_slice, ingress, service
-from fakes.translator.fleet import FakeFleet, fleet_of
+from fakes.translator.deltas import deleted, endpoint_slice, ingress, service
+from fakes.translator.fleet import fleet_of
 from fakes.translator.leadership import Seat
-from fakes.translator.loop import fill, idle, manifest_of, running, snapshots_of, table_of, version_of
+from fakes.translator.loop import has_published_all, idle, manifest_of, running, snapshots_of, table_of, version_of
+from fakes.translator.rolling import (
+    BASE,
+    GATEWAYS,
+    NEW,
+    OLD,
+    TO_NEW,
+    backend_in,
+    begun,
+    endpoints_in,
+    held_back,
+    next_of,
+    rolling,
+    rollout_of,
+    say,
+    until_everywhere,
+    until_rollout,
+)
 from fakes.waiting import until
-from headgate.common.heartbeats import Refusal
-from headgate.common.snapshot import Manifest, Rollout, RolloutMove, RolloutPhase
+from headgate.common.snapshot import RolloutMove, RolloutPhase
 from headgate.common.status import ConditionType
 from headgate.common.stores.memory.stores import MemoryStores
-from headgate.common.stores.reading import read_entries
-from headgate.common.table import TableEntry, Upstream, entry_key
+from headgate.common.table import Upstream
 from headgate.operations.changing.pinning import TablePins
 from headgate.operations.changing.rollout_control import RolloutControl
 from headgate.operations.committing.manual import ChangeRequest
 from headgate.operations.errors import NothingToDo
 from headgate.translator.leading import feeds
 from headgate.translator.leading import output as output_module
-from headgate.translator.loop import TranslatorLoop
-from headgate.translator.serving.rollout import decision as rollouts
-from headgate.translator.serving.rollout import observer as rollout_observer
 from headgate.translator.status import poster as status_poster
 
 WISH = ChangeRequest("ann@laptop", datetime(2026, 1, 1, tzinfo=UTC), "looks wrong")
-OLD, NEW = "a/default/old:80", "a/default/new:80"
-GATEWAYS = ("g1", "g2", "g3", "g4")
-BASE = (
-    service("old"),
-    service("new"),
-    endpoint_slice("old", "10.0.0.1"),
-    endpoint_slice("new", "10.0.0.2"),
-    ingress("web", host="a.example", service="old"),
-)
-TO_NEW = ingress("web", host="a.example", service="new")
 
 
 @pytest.fixture(autouse=True)
 def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(feeds, "LOOK_AROUND_S", 0.02)
     monkeypatch.setattr(status_poster, "QUIET_S", 0.01)
-
-
-@asynccontextmanager
-async def rolling(
-    stores: MemoryStores, *replicas: str, window_s: float = 3600.0, **settings: Any
-) -> AsyncIterator[tuple[TranslatorLoop, FakeFleet]]:
-    """Serve `a.example` from Service `old` on some replicas; steps last until a test says otherwise."""
-    await fill(stores, *BASE)
-    settings = {"rollout_shares": [25.0, 50.0], "rollout_window_s": window_s, **settings}
-    async with (
-        fleet_of(stores.snapshots, stores.heartbeats, *(replicas or GATEWAYS)) as fleet,
-        running(stores, **settings) as translator,
-    ):
-        await until(lambda: all(gateway.manifest for gateway in fleet.gateways.values()))
-        await until(
-            lambda: (
-                translator.output.surroundings
-                and len(translator.output.surroundings.heartbeats) == len(fleet.gateways)
-                and all(beat.version for beat in translator.output.surroundings.heartbeats)
-            )
-        )
-        yield translator, fleet
-
-
-async def say(stores: MemoryStores, *manifests: Any) -> None:
-    for manifest in manifests:
-        await stores.log_writer.append(applied(manifest))
-
-
-async def rollout_of(stores: MemoryStores) -> Rollout | None:
-    return (await manifest_of(stores)).rollout
-
-
-async def until_rollout(stores: MemoryStores, is_reached: Any) -> Rollout:
-    found: list[Manifest] = []
-
-    def check() -> bool:
-        version = version_of(stores)
-        assert version is not None
-        manifest = Manifest.decode(snapshots_of(stores)._manifests["default", version])
-        found[:] = [manifest]
-        return manifest.rollout is not None and bool(is_reached(manifest.rollout))
-
-    await until(check)
-    assert found[0].rollout is not None
-    return found[0].rollout
-
-
-async def until_everywhere(stores: MemoryStores) -> Manifest:
-    def check() -> Manifest | None:
-        version = version_of(stores)
-        assert version is not None
-        manifest = Manifest.decode(snapshots_of(stores)._manifests["default", version])
-        return manifest if manifest.rollout is None else None
-
-    return await until(check)  # type: ignore[no-any-return]
-
-
-async def next_of(stores: MemoryStores) -> dict[str, TableEntry]:
-    rollout = await rollout_of(stores)
-    assert rollout is not None
-    return {entry_key(entry): entry for entry in await read_entries(stores.snapshots, rollout.next)}
-
-
-def backend_in(table: dict[str, TableEntry], host: str = "a.example") -> str:
-    return table[host].routes[0].backends[0].upstream  # type: ignore[union-attr]
-
-
-def endpoints_in(table: dict[str, TableEntry], key: str) -> list[str]:
-    entry = table[key]
-    assert isinstance(entry, Upstream)
-    return [endpoint.address for endpoint in entry.endpoints]
-
-
-async def begun(stores: MemoryStores, fleet: FakeFleet) -> Rollout:
-    """Change the backend, and wait until the first replica serves that."""
-    await say(stores, TO_NEW)
-    rollout = await until_rollout(stores, lambda found: found.phase is RolloutPhase.STEPPING)
-    await until(lambda: fleet.next)
-    return rollout
 
 
 async def test_a_changed_route_goes_to_some_replicas_first() -> None:
@@ -206,11 +125,7 @@ async def test_endpoints_never_wait() -> None:
     async with rolling(stores) as (translator, fleet):
         await begun(stores, fleet)
         await say(stores, endpoint_slice("new", "10.0.0.7"), endpoint_slice("old", "10.0.0.8"))
-        await until(
-            lambda: (
-                translator.inputs.intake.sequence == stores.log._last_sequence and not translator.inputs.causes.count
-            )
-        )
+        await until(lambda: has_published_all(stores, translator))
         assert endpoints_in(await table_of(stores), OLD) == ["10.0.0.8"]
         assert endpoints_in(await next_of(stores), NEW) == ["10.0.0.7"]
         manifest = await manifest_of(stores)
@@ -255,13 +170,6 @@ async def test_a_change_that_is_undone_ends_its_rollout() -> None:
         manifest = await until_everywhere(stores)
         assert manifest.causes[-1].operation == RolloutMove.WITHDRAWN
         assert backend_in(await table_of(stores)) == OLD
-
-
-async def held_back(stores: MemoryStores, fleet: FakeFleet) -> Rollout:
-    for gateway in fleet.gateways.values():
-        gateway.errors_of_next = 500
-    await begun(stores, fleet)
-    return await until_rollout(stores, lambda found: found.phase is RolloutPhase.HELD)
 
 
 async def test_a_table_that_did_harm_is_held_until_it_is_another() -> None:
@@ -385,89 +293,6 @@ async def test_without_shares_a_table_changes_at_once() -> None:
         assert backend_in(await table_of(stores)) == NEW
 
 
-async def test_a_chosen_replica_that_leaves_is_no_fault_and_another_takes_its_place() -> None:
-    stores = MemoryStores()
-    async with rolling(stores) as (_, fleet):
-        rollout = await begun(stores, fleet)
-        [chosen] = rollout.replicas
-        await fleet.remove(chosen)
-        again = await until_rollout(stores, lambda found: chosen not in found.replicas)
-        assert (len(again.replicas), again.ended, again.phase) == (1, (), RolloutPhase.STEPPING)
-        assert again.begun > rollout.begun
-        assert again.target == rollout.target
-
-
-async def test_a_replica_that_comes_in_the_middle_serves_what_all_serve() -> None:
-    stores = MemoryStores()
-    async with rolling(stores) as (_, fleet):
-        rollout = await begun(stores, fleet)
-        fleet.add("g5")
-        await until(lambda: fleet["g5"].manifest)
-        assert fleet.next == list(rollout.replicas)
-
-
-async def test_a_chosen_replica_that_ends_twice_takes_the_fleet_back() -> None:
-    stores = MemoryStores()
-    async with rolling(stores) as (translator, fleet):
-        rollout = await begun(stores, fleet)
-        [chosen] = rollout.replicas
-        await until(lambda: translator.output.serving._observer._workers)
-        fleet[chosen].started = datetime(2026, 1, 2, tzinfo=UTC)
-        once = await until_rollout(stores, lambda found: found.ended)
-        assert (once.ended, once.replicas, once.phase) == ((chosen,), (chosen,), RolloutPhase.STEPPING)
-        fleet[chosen].started = datetime(2026, 1, 3, tzinfo=UTC)
-        held = await until_rollout(stores, lambda found: found.phase is RolloutPhase.HELD)
-        assert held.reason == f"{chosen} ended 2 times without a word after taking it"
-
-
-async def test_a_chosen_replica_that_cannot_apply_the_table_takes_the_fleet_back_with_its_reason() -> None:
-    stores = MemoryStores()
-    async with rolling(stores) as (_, fleet):
-        for gateway in fleet.gateways.values():
-            gateway.refuses_next = True
-        await say(stores, TO_NEW)
-        rollout = await until_rollout(stores, lambda found: found.phase is RolloutPhase.STEPPING)
-        [chosen] = rollout.replicas
-        fleet[chosen].more["refusal"] = Refusal(version=rollout.begun, reason="chunk 12 cannot be compiled")
-        held = await until_rollout(stores, lambda found: found.phase is RolloutPhase.HELD)
-        assert held.reason == f"{chosen} cannot apply it: chunk 12 cannot be compiled"
-
-
-async def test_a_chosen_replica_that_does_not_take_the_table_takes_the_fleet_back(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(rollouts, "TAKING_S", 0.2)
-    stores = MemoryStores()
-    async with rolling(stores, window_s=1.0) as (_, fleet):
-        for gateway in fleet.gateways.values():
-            gateway.refuses_next = True
-        await say(stores, TO_NEW)
-        held = await until_rollout(stores, lambda found: found.phase is RolloutPhase.HELD)
-        assert held.reason.endswith("did not take it within 1 s")
-
-
-async def test_a_chosen_replica_that_falls_silent_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rollout_observer, "SILENT_S", 0.1)
-    stores = MemoryStores()
-    async with rolling(stores) as (translator, fleet):
-        rollout = await begun(stores, fleet)
-        [chosen] = rollout.replicas
-        await until(lambda: translator.output.serving._observer._workers)
-        fleet[chosen].is_silent = True
-        beat = fleet[chosen].beat()
-        seen = translator.output.serving._observer._workers[chosen, 0]
-        await until(
-            lambda: (
-                translator.output.serving._observer._workers[chosen, 0].said_at == seen.said_at
-                and translator.output.surroundings.heartbeats
-            )
-        )  # type: ignore[union-attr]
-        await asyncio.sleep(0.3)
-        await stores.heartbeats.remove(beat)  # as its announcement expires
-        found = await until_rollout(stores, lambda now: chosen not in now.replicas)
-        assert found.ended == (chosen,)
-
-
 async def test_a_lost_store_gets_a_held_table_back() -> None:
     stores = MemoryStores()
     async with rolling(stores) as (translator, fleet):
@@ -492,11 +317,7 @@ async def test_a_service_that_refuses_requests_does_so_in_the_next_table_and_in_
         await say(stores, bad, endpoint_slice("bad", "10.0.0.3"), ingress("web", host="a.example", service="bad"))
         await until_rollout(stores, lambda found: found.phase is RolloutPhase.STEPPING)
         await say(stores, endpoint_slice("bad", "10.0.0.4"), endpoint_slice("old", "10.0.0.8"))
-        await until(
-            lambda: (
-                translator.inputs.intake.sequence == stores.log._last_sequence and not translator.inputs.causes.count
-            )
-        )
+        await until(lambda: has_published_all(stores, translator))
         entry = (await next_of(stores))["a/default/bad:80"]
         assert isinstance(entry, Upstream)
         assert "refuses requests" in (entry.unavailable or "")
@@ -521,7 +342,7 @@ async def test_the_revision_that_all_serve_is_kept(monkeypatch: pytest.MonkeyPat
         for number in range(5):
             await say(stores, ingress(f"i{number}", host=f"h{number}.example"))
             await until(lambda: not translator.inputs.causes.count)
-        await until(lambda: len(stores.snapshots._manifests) < 4)
+        await until(lambda: len(stores.snapshots.manifests) < 4)
         assert rollout.base in await stores.snapshots.versions("default")
         assert backend_in(await next_of(stores)) == NEW
 
@@ -531,7 +352,7 @@ async def test_an_object_says_where_it_is_rolled_out_why_it_went_back_and_when_a
 
     def said() -> tuple[str, str]:
         board: Any = stores.statuses
-        conditions = [one for _, each in board._updates.values() if each.ref.name == "web" for one in each.conditions]
+        conditions = [one for _, each in board.updates.values() if each.ref.name == "web" for one in each.conditions]
         programmed = [one for one in conditions if one.type is ConditionType.PROGRAMMED]
         return (programmed[0].reason, programmed[0].message) if programmed else ("", "")
 

@@ -16,15 +16,15 @@ class MemoryStatusBoard:
 
     def __init__(self) -> None:
         self._changes = Changes()
-        self._updates: dict[str, tuple[int, StatusUpdate]] = {}
-        self._sequence = 0
+        self.updates: dict[str, tuple[int, StatusUpdate]] = {}
+        self.sequence = 0
 
     async def post(self, update: StatusUpdate) -> None:
         """Replace what is wanted for an object."""
-        self._sequence += 1
+        self.sequence += 1
         subject = status_subject(update.ref, update.table)
-        self._updates.pop(subject, None)
-        self._updates[subject] = (self._sequence, update)
+        self.updates.pop(subject, None)
+        self.updates[subject] = (self.sequence, update)
         self._changes.tell()
 
     async def forget(self, update: StatusUpdate) -> None:
@@ -38,19 +38,19 @@ class MemoryStatusBoard:
         try:
             while True:
                 changed.clear()
-                for sequence, update in list(self._updates.values()):
+                for sequence, update in list(self.updates.values()):
                     if sequence > seen:
                         seen = sequence
                         if update.ref.cluster == cluster and table in ("", update.table):
                             yield update
-                if seen == self._sequence:
+                if seen == self.sequence:
                     await changed.wait()
         finally:
             self._changes.forget(changed)
 
     async def read(self, cluster: str, table: str = "") -> Sequence[StatusUpdate]:
         """Return what is wanted for every object of a cluster now, sorted by object and table."""
-        updates = (update for _, update in self._updates.values())
+        updates = (update for _, update in self.updates.values())
         wanted = (one for one in updates if one.ref.cluster == cluster and table in ("", one.table))
         return sorted(wanted, key=lambda update: (update.ref, update.table))
 
@@ -80,19 +80,19 @@ class MemoryLeaseBoard:
     """`LeaseBoard` on a dictionary."""
 
     def __init__(self) -> None:
-        self._leases: dict[str, StoredLease] = {}
+        self.leases: dict[str, StoredLease] = {}
         self._writes = 0
 
     async def read(self, name: str) -> StoredLease | None:
         """Return a lease; None if there is none."""
-        return self._leases.get(name)
+        return self.leases.get(name)
 
     async def write(self, name: str, lease: Lease, expected: str | None) -> StoredLease:
         """Replace a lease if it is still the one that was read."""
-        before = self._leases.get(name)
+        before = self.leases.get(name)
         found = before.version if before else None
         if found != expected:
             raise Conflict(f"lease {name}: expected version {expected}, found {found}")
         self._writes += 1
-        self._leases[name] = StoredLease(lease, str(self._writes))
-        return self._leases[name]
+        self.leases[name] = StoredLease(lease, str(self._writes))
+        return self.leases[name]

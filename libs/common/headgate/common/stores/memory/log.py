@@ -42,13 +42,13 @@ class MemoryDeltaLog:
     def __init__(self, clock: Clock = time.time) -> None:
         self._clock = clock
         self._changes = Changes()
-        self._incarnation = 0
+        self.incarnation = 0
         self._clear()
 
     def _clear(self) -> None:
-        self._incarnation += 1
-        self._last_sequence = 0
-        self._messages: dict[str, tuple[int, LogMessage, float]] = {}
+        self.incarnation += 1
+        self.last_sequence = 0
+        self.messages: dict[str, tuple[int, LogMessage, float]] = {}
         """Subject to sequence, message, time; in order of sequence."""
         self._histories: dict[ObjectRef, deque[Delta]] = {}
 
@@ -61,7 +61,7 @@ class MemoryDeltaLog:
         """Return the last delta of every object of a cluster, tombstones included."""
         return {
             delta.ref: LoggedObject(delta.uid, delta.resource_version, _is_deletion(delta), sequence, delta.digest)
-            for sequence, delta, _ in self._messages.values()
+            for sequence, delta, _ in self.messages.values()
             if isinstance(delta, Delta) and delta.ref.cluster == cluster
         }
 
@@ -70,7 +70,7 @@ class MemoryDeltaLog:
 
     async def append(self, delta: Delta, expected_last: int | None = None) -> int:
         """Append one delta; what is the object's last delta already is not stored again."""
-        last, before, _ = self._messages.get(delta_subject(delta.ref), (0, None, 0.0))
+        last, before, _ = self.messages.get(delta_subject(delta.ref), (0, None, 0.0))
         if isinstance(before, Delta) and before.message_id == delta.message_id:
             return last
         if expected_last is not None and expected_last != last:
@@ -90,11 +90,11 @@ class MemoryDeltaLog:
         self._store(sync_subject(marker.cluster, marker.kind.group, marker.kind.resource), marker)
 
     def _store(self, subject: str, message: LogMessage) -> int:
-        self._last_sequence += 1
-        sequence = self._last_sequence
+        self.last_sequence += 1
+        sequence = self.last_sequence
         message = message.model_copy(update={"sequence": sequence})
-        self._messages.pop(subject, None)
-        self._messages[subject] = (sequence, message, self._clock())
+        self.messages.pop(subject, None)
+        self.messages[subject] = (sequence, message, self._clock())
         if isinstance(message, Delta):
             self._histories.setdefault(message.ref, deque(maxlen=HISTORY)).append(message)
         self._changes.tell()
@@ -105,11 +105,11 @@ class MemoryDeltaLog:
         limit = self._clock() - older_than_s
         old = [
             subject
-            for subject, (_, message, at) in self._messages.items()
+            for subject, (_, message, at) in self.messages.items()
             if isinstance(message, Delta) and _is_deletion(message) and message.ref.cluster == cluster and at < limit
         ]
         for subject in old:
-            _, message, _ = self._messages.pop(subject)
+            _, message, _ = self.messages.pop(subject)
             if isinstance(message, Delta):
                 del self._histories[message.ref]
         return len(old)
@@ -118,13 +118,13 @@ class MemoryDeltaLog:
         """Forget what a cluster's watchers announced and marked, up to a sequence; its objects stay."""
         said = [
             subject
-            for subject, (sequence, message, _) in self._messages.items()
+            for subject, (sequence, message, _) in self.messages.items()
             if isinstance(message, ClusterAnnouncement | SyncMarker)
             and message.cluster == cluster
             and sequence <= up_to
         ]
         for subject in said:
-            del self._messages[subject]
+            del self.messages[subject]
 
     async def histories(self, refs: Sequence[ObjectRef]) -> Mapping[ObjectRef, Sequence[Delta]]:
         """Return the last deltas of objects, oldest first."""
@@ -136,15 +136,15 @@ class MemoryDeltaLog:
 
     async def position(self) -> LogPosition:
         """Return where the log stands."""
-        last = next(reversed(self._messages.values()), (0,))[0]
-        return LogPosition(str(self._incarnation), last)
+        last = next(reversed(self.messages.values()), (0,))[0]
+        return LogPosition(str(self.incarnation), last)
 
     async def went_back(self, place: LogPlace) -> bool:
         """Return whether this is an older copy of the log that had a message there."""
-        if place.incarnation != str(self._incarnation):
-            return self._incarnation < int(place.incarnation)
-        times = (at for sequence, _, at in self._messages.values() if sequence == place.sequence)
-        return self._last_sequence < place.sequence or any(_microseconds(at) != place.stored_at_us for at in times)
+        if place.incarnation != str(self.incarnation):
+            return self.incarnation < int(place.incarnation)
+        times = (at for sequence, _, at in self.messages.values() if sequence == place.sequence)
+        return self.last_sequence < place.sequence or any(_microseconds(at) != place.stored_at_us for at in times)
 
     async def follow(self, known: LogPlace | None = None) -> AsyncIterator[LogBatch | LogReplay]:
         """Yield the log for ever; see `DeltaLogReader.follow`."""
@@ -153,15 +153,15 @@ class MemoryDeltaLog:
         try:
             while True:
                 changed.clear()
-                if incarnation != self._incarnation:
-                    incarnation, seen = self._incarnation, 0
+                if incarnation != self.incarnation:
+                    incarnation, seen = self.incarnation, 0
                     yield LogReplay(await self.position(), known is not None and await self.went_back(known))
                     known = None
                 while batch := self._after(seen, incarnation):
                     seen, _, at = batch[-1]
                     last = LogPlace(str(incarnation), seen, _microseconds(at))
                     yield LogBatch((message for _, message, _ in batch), last)
-                if incarnation == self._incarnation:
+                if incarnation == self.incarnation:
                     await changed.wait()
         finally:
             self._changes.forget(changed)
@@ -172,7 +172,7 @@ class MemoryDeltaLog:
 
     async def announcements(self) -> Sequence[ClusterAnnouncement]:
         """Return the last announcement of each cluster."""
-        return [message for _, message, _ in self._messages.values() if isinstance(message, ClusterAnnouncement)]
+        return [message for _, message, _ in self.messages.values() if isinstance(message, ClusterAnnouncement)]
 
     async def read_after(
         self, selection: DeltaSelection, after: int, *, with_objects: bool = True
@@ -186,13 +186,13 @@ class MemoryDeltaLog:
     ) -> AsyncGenerator[Sequence[LoggedDelta]]:
         """Yield the deltas after a sequence, then everything new, for ever."""
         changed = self._changes.listen()
-        incarnation = self._incarnation
+        incarnation = self.incarnation
         try:
             while True:
                 changed.clear()
-                if incarnation != self._incarnation or self._last_sequence < after:
-                    incarnation, after = self._incarnation, 0
-                found, after = self._selected(selection, after, with_objects), self._last_sequence
+                if incarnation != self.incarnation or self.last_sequence < after:
+                    incarnation, after = self.incarnation, 0
+                found, after = self._selected(selection, after, with_objects), self.last_sequence
                 if found:
                     yield found
                 else:
@@ -206,16 +206,16 @@ class MemoryDeltaLog:
                 message if with_objects else message.model_copy(update={"object": None}),
                 datetime.fromtimestamp(at, UTC),
             )
-            for sequence, message, at in self._messages.values()
+            for sequence, message, at in self.messages.values()
             if sequence > after and isinstance(message, Delta) and _is_selected(message.ref, selection)
         ]
 
     def _after(self, seen: int, incarnation: int) -> list[tuple[int, LogMessage, float]]:
-        if incarnation != self._incarnation:
+        if incarnation != self.incarnation:
             return []
         # From the newest backwards: a follower that keeps up looks at a few messages, not at the whole log.
         found: list[tuple[int, LogMessage, float]] = []
-        for message in reversed(self._messages.values()):
+        for message in reversed(self.messages.values()):
             if message[0] <= seen:
                 break
             found.append(message)

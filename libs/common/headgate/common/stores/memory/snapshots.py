@@ -25,68 +25,68 @@ class MemorySnapshotStore:
 
     def lose(self) -> None:
         """Lose everything."""
-        self._chunks: dict[str, bytes] = {}
+        self.chunks: dict[str, bytes] = {}
         self._unnamed: set[str] = set()
         """Chunks that were stored and not named since: a commit under way counts on them."""
-        self._manifests: dict[tuple[str, Version], bytes] = {}
-        self._pointers: dict[str, Pointer] = {}
+        self.manifests: dict[tuple[str, Version], bytes] = {}
+        self.pointers: dict[str, Pointer] = {}
         self._changes.tell()
 
     async def read_pointer(self, table: str) -> Pointer | None:
         """Return the pointer; None if there is none."""
-        return self._pointers.get(table)
+        return self.pointers.get(table)
 
     async def missing(self, digests: Collection[str]) -> set[str]:
         """Return which chunks the store lacks."""
-        return set(digests) - self._chunks.keys()
+        return set(digests) - self.chunks.keys()
 
     async def put_chunks(self, chunks: Sequence[Chunk]) -> None:
         """Store chunks."""
         for chunk in chunks:
-            self._chunks[chunk.digest] = compress(chunk.content)
+            self.chunks[chunk.digest] = compress(chunk.content)
             self._unnamed.add(chunk.digest)
 
     async def get_chunk(self, name: ChunkName) -> bytes:
         """Return a chunk's verified content."""
-        if name.digest not in self._chunks:
+        if name.digest not in self.chunks:
             raise NotFound(f"chunk {name.digest[:12]} is not in the store")
-        return open_chunk(name, self._chunks[name.digest])
+        return open_chunk(name, self.chunks[name.digest])
 
     async def commit(self, manifest: Manifest, expected: Pointer | None) -> Pointer:
         """Store the manifest and move the pointer to it, both or neither."""
-        encoded, current = manifest.encode(), self._pointers.get(manifest.table)
+        encoded, current = manifest.encode(), self.pointers.get(manifest.table)
         pointer = pointer_to(manifest, encoded)
         if current is not None and current == pointer:
             return current
         if current != expected:
             raise Conflict(f"table {manifest.table}: the pointer is not the expected one")
-        self._manifests[manifest.table, manifest.version] = encoded
+        self.manifests[manifest.table, manifest.version] = encoded
         self._unnamed -= manifest.digests
-        self._pointers[manifest.table] = pointer
+        self.pointers[manifest.table] = pointer
         self._changes.tell()
         return pointer
 
     async def get_manifest(self, table: str, version: Version) -> Manifest:
         """Return the manifest of a revision."""
         try:
-            return Manifest.decode(self._manifests[table, version])
+            return Manifest.decode(self.manifests[table, version])
         except KeyError:
             raise NotFound(f"table {table} has no revision {version}: never committed, or collected since") from None
 
     async def versions(self, table: str) -> Sequence[Version]:
         """Return the versions whose manifests are kept, oldest first."""
-        return sorted(version for name, version in self._manifests if name == table)
+        return sorted(version for name, version in self.manifests if name == table)
 
     async def collect_garbage(self, table: str, expired: Collection[Version]) -> int:
         """Drop these revisions' manifests except the pointer's, and chunks that none names."""
-        pointer = self._pointers.get(table)
+        pointer = self.pointers.get(table)
         old = [version for version in expired if pointer is None or version != pointer.version]
         for version in old:
-            self._manifests.pop((table, version), None)
-        named = {digest for encoded in self._manifests.values() for digest in Manifest.decode(encoded).digests}
-        unused = self._chunks.keys() - named - self._unnamed
+            self.manifests.pop((table, version), None)
+        named = {digest for encoded in self.manifests.values() for digest in Manifest.decode(encoded).digests}
+        unused = self.chunks.keys() - named - self._unnamed
         for digest in unused:
-            del self._chunks[digest]
+            del self.chunks[digest]
         return len(old) + len(unused)
 
     async def follow(self, table: str) -> AsyncIterator[Pointer]:
@@ -96,7 +96,7 @@ class MemorySnapshotStore:
         try:
             while True:
                 changed.clear()
-                pointer = self._pointers.get(table)
+                pointer = self.pointers.get(table)
                 if pointer is not None and pointer != known:
                     known = pointer
                     yield pointer
