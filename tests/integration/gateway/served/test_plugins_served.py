@@ -3,8 +3,10 @@
 import asyncio
 import base64
 import gzip
+import hashlib
 import json
 
+import aiohttp
 import pytest
 
 from fakes.gateway.proxied import OK, Conversation, answering
@@ -102,6 +104,20 @@ async def test_name_and_password_are_asked_for_and_checked() -> None:
             token = base64.b64encode(b"jo:s3cret").decode()
             assert (await proxy.get(Authorization=f"Basic {token}")).body == b"ok"
             assert b"\r\nX-User: jo\r\n" in origin.heads[0]
+
+
+async def test_client_comes_in_by_a_digest_and_only_with_the_right_password() -> None:
+    digest = hashlib.md5(b"jo:shop:s3cret").hexdigest().encode()
+    use = PluginUse(name="digest-auth", config={"realm": "shop"}, secrets={"htdigest": sealed(b"jo:shop:" + digest)})
+    async with origins(answering(OK)) as (origin,):
+        route = to("up").model_copy(update={"plugins": (use,)})
+        async with served(site(route), at(origin.port)) as proxy:
+            url = f"http://127.0.0.1:{proxy.port}/p?q=1"
+            for password, statuses in (("wrong", [401, 401]), ("s3cret", [200, 200])):
+                middleware = aiohttp.DigestAuthMiddleware("jo", password)
+                async with aiohttp.ClientSession(middlewares=(middleware,), headers={"Host": HOST}) as client:
+                    assert [(await client.get(url)).status for _ in range(2)] == statuses
+            assert len(origin.heads) == 2
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from headgate.common.plugins.authentication.basic_auth import BasicAuthConfig
+from headgate.common.plugins.authentication.digest_auth import DigestAuthConfig
 from headgate.common.plugins.authentication.forward_auth import ForwardAuthConfig
 from headgate.common.plugins.authentication.hmac_auth import HmacAuthConfig
 from headgate.common.plugins.authentication.jwe_decrypt import JweDecryptConfig
@@ -74,6 +75,7 @@ CONFIGS: Mapping[str, type[PluginConfig]] = MappingProxyType(
             CorsConfig,
             CsrfConfig,
             DegraphqlConfig,
+            DigestAuthConfig,
             EchoConfig,
             ErrorPageConfig,
             FaultInjectionConfig,

@@ -29,6 +29,7 @@ _GUARDS = frozenset(
         "client-control",
         "consumer-restriction",
         "csrf",
+        "digest-auth",
         "forward-auth",
         "hmac-auth",
         "ip-restriction",

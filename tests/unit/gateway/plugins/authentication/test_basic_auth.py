@@ -76,6 +76,39 @@ def test_sha_agrees_with_htpasswd() -> None:
     assert not read_hash(salted).check(b"Secret")
 
 
+@pytest.mark.parametrize(
+    "kept",
+    [
+        # openssl passwd -1, -5 and -6 -salt lZL6Vci secret; perl -e 'print crypt("secret", "lZ")'
+        "$1$lZL6Vci$tXNAY8jysDZy0C9BpS05u0",
+        "$5$lZL6Vci$7G0duK85mAWkTFedj.YvPvopQixkv4vnJ35TFhcDKj6",
+        "$6$lZL6Vci$BuDsTijJRq/cmE42OPV5KBbAyMuU6wXBEa8FsaftqICIIkA26OJJEU09zbqhh6/FVXQp01cmFNG4AIQvUNCnl/",
+        "lZPbp.gIwTyz.",
+        "$6$rounds=1000$salt$HNxBeBnDfSfUrTj6KiLnmd7tGCvHEmcExh8kl/S0cZ5WrCciNZgfhbpkeFQ4JfkHX.8vPq45lY0iINnCx1Lkm.",
+    ],
+)
+def test_forms_of_crypt_agree_with_openssl(kept: str) -> None:
+    hashed = read_hash(kept)
+    assert hashed.is_slow
+    assert hashed.check(b"secret")
+    assert not hashed.check(b"Secret")
+    assert not hashed.check(b"sec\0ret")
+
+
+def test_plain_password_of_a_file_is_checked() -> None:
+    assert read_hash("{PLAIN}secret").check(b"secret")
+    assert not read_hash("{PLAIN}secret").check(b"{PLAIN}secret")
+
+
+async def test_user_whose_hash_cannot_be_used_stays_out_alone_where_that_is_asked_for() -> None:
+    text = "a line\njack:{PLAIN}secret:a comment\njill:unusable\njack:{PLAIN}other\n"
+    config = {"htpasswd": text, "users": [{"username": "joe", "hash": "$5$x$y"}], "skip_invalid": True}
+    assert await status(config, asking()) == 200
+    assert await status(config, asking(password="other")) == 401
+    assert await status(config, asking("jill", "unusable")) == 401
+    assert await status(config, asking("joe", "")) == 401
+
+
 async def test_file_of_htpasswd_is_read() -> None:
     kept = bcrypt.hashpw(b"secret", bcrypt.gensalt(4)).decode().replace("$2b$", "$2y$")
     text = f"# people\n\njack:{kept}\njill:{apr1(b'other', b'salt').decode()}\n"
@@ -121,6 +154,7 @@ async def test_password_longer_than_bcrypt_takes_is_cut_as_everywhere() -> None:
         {"users": [{"username": "a:b", "password": "x"}]},
         {"users": [{"username": "a", "hash": "$5$x$y"}]},
         {"users": [{"username": "a", "hash": "$2y$10$short"}]},
+        {"users": [{"username": "a", "hash": "$6$rounds=999999$salt$" + "a" * 86}]},
         {"htpasswd": "no colon"},
     ],
 )

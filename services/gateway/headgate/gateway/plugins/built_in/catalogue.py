@@ -5,6 +5,7 @@ from types import MappingProxyType
 from typing import Any
 
 from headgate.gateway.plugins.built_in.authentication.basic_auth import BasicAuth
+from headgate.gateway.plugins.built_in.authentication.digest_auth import DigestAuth
 from headgate.gateway.plugins.built_in.authentication.forward_auth import ForwardAuth
 from headgate.gateway.plugins.built_in.authentication.hmac_auth import HmacAuth
 from headgate.gateway.plugins.built_in.authentication.jwe_decrypt import JweDecrypt
@@ -73,6 +74,7 @@ _ALL: tuple[type[Plugin[Any]], ...] = (
     Cors,
     Csrf,
     Degraphql,
+    DigestAuth,
     Echo,
     ErrorPage,
     FaultInjection,

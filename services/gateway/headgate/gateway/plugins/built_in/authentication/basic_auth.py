@@ -13,9 +13,9 @@ import secrets
 from collections.abc import Awaitable
 from concurrent.futures import ThreadPoolExecutor
 
-from headgate.common.plugins.authentication.basic_auth import BasicAuthConfig, read_htpasswd
+from headgate.common.plugins.authentication.basic_auth import BasicAuthConfig
 from headgate.gateway.plugins.built_in.authentication.authenticator import Authenticator, Identified, basic_credentials
-from headgate.gateway.plugins.built_in.authentication.passwords import Hashed, read_hash
+from headgate.gateway.plugins.built_in.authentication.passwords import Hashed, plain, read_hash
 from headgate.gateway.plugins.interface import Foreseen, PluginServices, Request, Response
 from headgate.gateway.plugins.interface.errors import Unforeseeable
 from headgate.gateway.plugins.kit.keyed import Keyed
@@ -38,7 +38,7 @@ class BasicAuth(Authenticator[BasicAuthConfig]):
     def __init__(self, config: BasicAuthConfig, services: PluginServices) -> None:
         super().__init__(config, services)
         self.finds_consumer = not config.has_users
-        self._kept = {name.encode(): hashed for name, hashed in _read_users(config)}
+        self._kept = {name.encode(): hashed for name, hashed in _read_users(config).items()}
         self._hashes = tuple(self._kept.values())
         self._right: Keyed[bool] = Keyed(_REMEMBERED)
         self._waiting = 0
@@ -123,20 +123,15 @@ class BasicAuth(Authenticator[BasicAuthConfig]):
             request.headers.set(self.config.user_header, user)
 
 
-def _read_users(config: BasicAuthConfig) -> list[tuple[str, Hashed]]:
-    users = []
-    if config.htpasswd is not None:
-        users += [(name, read_hash(kept)) for name, kept in read_htpasswd(config.htpasswd.reveal())]
+def _read_users(config: BasicAuthConfig) -> dict[str, Hashed]:
+    """Return the users by name; of a name that occurs twice the first counts, as with nginx."""
+    users: dict[str, Hashed] = {}
     for user in config.users:
-        if user.hash is not None:
-            users.append((user.username, read_hash(user.hash.reveal())))
-        elif user.password is not None:
-            users.append((user.username, _plain(user.password.reveal().encode())))
+        if user.password is not None:
+            users.setdefault(user.username, plain(user.password.reveal().encode()))
+    for name, kept in config.hashes():
+        users.setdefault(name, read_hash(kept))
     return users
 
 
 _NOTHING = Hashed(lambda given: False, is_slow=False)
-
-
-def _plain(password: bytes) -> Hashed:
-    return Hashed(lambda given: hmac.compare_digest(given, password), is_slow=False)

@@ -1,4 +1,8 @@
-"""Passwords as `htpasswd` files keep them, checked: bcrypt, Apache's MD5 (`$apr1$`), `{SHA}` and `{SSHA}`."""
+"""Passwords as `htpasswd` files keep them, checked: bcrypt, Apache's MD5 (`$apr1$`), `{SHA}`, `{SSHA}`, `{PLAIN}`, and
+the forms of `crypt(3)`.
+
+The latter are libpass': Python's own `crypt` is gone in 3.13, and the system's library differs from image to image.
+"""
 
 import base64
 import hashlib
@@ -7,7 +11,7 @@ from collections.abc import Callable
 
 import bcrypt
 
-from headgate.common.plugins.authentication.basic_auth import APR1, BCRYPT
+from headgate.common.plugins.authentication.htpasswd import APR1, BCRYPT, PLAIN, SHA
 
 Check = Callable[[bytes], bool]
 
@@ -38,7 +42,28 @@ def read_hash(kept: str) -> Hashed:
     if kept.startswith(APR1):
         salt = raw.split(b"$")[2][:8]
         return Hashed(lambda password: _is_apr1(password, salt, raw), is_slow=True)
-    return Hashed(_salted_sha(kept.partition("}")[2]), is_slow=False)
+    if kept.startswith(SHA):
+        return Hashed(_salted_sha(kept.partition("}")[2]), is_slow=False)
+    if kept.startswith(PLAIN):
+        return plain(raw[len(PLAIN) :])
+    return Hashed(_crypted(kept), is_slow=True)
+
+
+def plain(password: bytes) -> Hashed:
+    """Keep a password as it is."""
+    return Hashed(lambda given: hmac.compare_digest(given, password), is_slow=False)
+
+
+def _crypted(kept: str) -> Check:
+    # Most files have none of these, and the library takes 5 MB.
+    from passlib.hash import des_crypt, md5_crypt, sha256_crypt, sha512_crypt
+
+    forms = {"$1$": md5_crypt, "$5$": sha256_crypt, "$6$": sha512_crypt}
+    form = forms.get(kept[:3], des_crypt)
+    # A zero byte ends a password in C; no client that knows the password sends one.
+    return lambda password: (
+        len(password) <= _MAX_PASSWORD and b"\0" not in password and form.verify(password, kept) is True
+    )
 
 
 def _salted_sha(text: str) -> Check:
