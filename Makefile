@@ -10,6 +10,8 @@ TOOLS  := $(VENV)/.tools
 ENGINE := services/gateway/headgate/gateway/compiled.json
 # Most tests of services wait more than they work: four at once fill two cores. Those of one file stay together.
 BESIDE := -n 4 --dist loadfile
+# What `make coverage` runs: the unit tests of the cores, and what tries stores and gateway on real servers and sockets.
+MEASURED := $(addprefix tests/unit/,common operations translator gateway) $(addprefix tests/integration/,common gateway)
 HOT    := $(shell find services/gateway/headgate/gateway -name '*.py')
 
 .DEFAULT_GOAL := help
@@ -66,12 +68,13 @@ async-test: $(ENGINE) $(TOOLS) ## Run tests of what waits and follows with async
 		$(addprefix tests/unit/common/,leadership/test_leadership.py service/test_service.py service/test_tasks.py \
 		stores/test_collecting.py stores/test_following_pointers.py)
 
-coverage: $(TOOLS) ## Measure what unit tests reach of the cores, branches included; fails below the floor in pyproject.toml
+coverage: $(TOOLS) ## Measure what tests reach of the cores, branches included; fails if one is below its floor in .ci/floors.py
 	$(BIN)/coverage erase
 	@# A few tests are about pace, which coverage slows down: `make test` judges them.
-	-HEADGATE_ENGINE=pure $(BIN)/coverage run -m pytest $(BESIDE) tests/unit/common tests/unit/operations tests/unit/translator tests/unit/gateway
+	-HEADGATE_ENGINE=pure $(BIN)/coverage run -m pytest $(BESIDE) $(MEASURED)
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report --skip-covered --show-missing --sort cover
+	$(BIN)/python .ci/floors.py
 
 cluster-test: $(ENGINE) $(TOOLS) ## Run tests on the cluster that KUBECONFIG names, in namespaces of their own; says what was left out
 	@test -n "$(KUBECONFIG)" || { echo "name a cluster: make cluster-test KUBECONFIG=file" >&2; exit 2; }
