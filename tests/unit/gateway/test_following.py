@@ -65,7 +65,7 @@ class Shakable(MemorySnapshotStore):
         return await super().get_chunk(name)
 
     def damage(self, digest: str) -> None:
-        self._chunks[digest] = self._chunks[digest][:-3] + b"xyz"
+        self.chunks[digest] = self.chunks[digest][:-3] + b"xyz"
 
 
 class Gateway:
