@@ -1,11 +1,12 @@
 """Whom plugins ask that send requests of their own."""
 
-from typing import Self
+from typing import ClassVar, Self
 
 from pydantic import Field, model_validator
 
 from headgate.common.plugins.config import PluginConfig
 from headgate.common.plugins.fields import check_url
+from headgate.common.plugins.variables import REFERENCE
 
 
 class CalledConfig(PluginConfig):
@@ -20,10 +21,13 @@ class CalledConfig(PluginConfig):
     ssl_verify: bool = True
     """Check the certificate of a `uri` over HTTPS."""
 
+    is_uri_template: ClassVar[bool] = False
+    """References in `uri` are filled in for each request."""
+
     @model_validator(mode="after")
     def _check_called(self) -> Self:
         if (self.uri is None) == (self.upstream is None):
             raise ValueError("needs either uri or upstream")
         if self.uri is not None:
-            check_url(self.uri)
+            check_url(REFERENCE.sub("1", self.uri) if self.is_uri_template else self.uri)
         return self

@@ -41,7 +41,7 @@ _TEMPLATES: Final[Mapping[str, tuple[_Place, ...]]] = MappingProxyType(
         "echo": _all("headers.*", phase=Phase.ANSWER),
         "error-page": _all("headers.*", phase=Phase.ANSWER),
         "fault-injection": _all("abort.body", "abort.headers.*"),
-        "forward-auth": _all("extra_headers.*", "signin"),
+        "forward-auth": _all("extra_headers.*", "signin", "uri", "cache.key"),
         "limit-conn": _all(*_LIMIT, *_RULES),
         "limit-count": _all(*_LIMIT, *_RULES),
         "limit-req": _all(*_LIMIT, *_RULES),

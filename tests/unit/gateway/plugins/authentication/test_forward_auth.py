@@ -1,11 +1,12 @@
 import asyncio
+from dataclasses import replace
 
 import pytest
 from aiohttp import web
 
 from headgate.gateway.plugins.interface import Headers, PluginServices, Response
 from headgate.gateway.plugins.interface.errors import PluginRefused
-from unit.gateway.plugins.running import answered, asked, chain, exchanged, request
+from unit.gateway.plugins.running import Clock, answered, asked, chain, exchanged, request
 from unit.gateway.plugins.service import Seen, running, sending
 
 
@@ -185,8 +186,135 @@ async def test_answers_of_the_upstream_are_left_alone() -> None:
 
 @pytest.mark.parametrize(
     "config",
-    [{}, {"uri": "auth/check"}, {"uri": "http://a", "upstream": "b"}, {"uri": "http://u:p@a"}, {"uri": "http://a:x"}],
+    [
+        {},
+        {"uri": "auth/check"},
+        {"uri": "http://a", "upstream": "b"},
+        {"uri": "http://u:p@a"},
+        {"uri": "http://a:x"},
+        {"uri": "http://a", "cache": {"key": "a", "durations": {"20": 1}}},
+    ],
 )
 def test_bad_configuration_is_refused(config) -> None:
     with pytest.raises(PluginRefused):
         chain(("forward-auth", config))
+
+
+async def test_uri_is_filled_in_for_each_request() -> None:
+    async with running(answering()) as service:
+        port = service.url.rpartition(":")[2]
+        config = {"uri": f"http://$remote_addr:{port}/check$uri?for=$arg_user"}
+        plugins = chain(("forward-auth", config), services=service.services)
+        assert await asked(plugins, request("/p q?user=jo", client="127.0.0.1")) is None
+        assert service.seen[0].target == "/check/p%20q?for=jo"
+
+
+async def test_uri_that_becomes_none_is_no_answer_of_the_service() -> None:
+    plugins = chain(("forward-auth", {"uri": "http://a.example:$arg_port/", "status_on_error": 500}))
+    response = await asked(plugins, request("/?port=x"))
+    assert response is not None
+    assert response.status == 500
+
+
+async def test_body_is_sent_where_that_is_asked_for() -> None:
+    async with running(answering()) as service:
+        for method, body, expected in (("GET", True, b"body"), ("POST", False, b""), ("POST", None, b"body")):
+            config = {"uri": service.url, "request_method": method, "request_body": body}
+            plugins = chain(("forward-auth", config), services=service.services)
+            await asked(plugins, request("/", method="PUT", body=b"body", content_length=4))
+            assert service.seen[-1].body == expected
+
+
+async def test_own_headers_can_be_left_out_and_empty_ones_take_the_clients_away() -> None:
+    async with running(answering()) as service:
+        extra = {"X-Sent-From": "us", "X-Empty": "$arg_none"}
+        config = {"uri": service.url, "all_headers": True, "forwarded_headers": False, "extra_headers": extra}
+        plugins = chain(("forward-auth", config), services=service.services)
+        await asked(plugins, request("/", [("X-Empty", "client"), ("X-Other", "o")]))
+        told = {name: value for name, value in service.seen[0].headers.items() if name.startswith("X-")}
+        assert told == {"X-Sent-From": "us", "X-Other": "o"}
+
+
+async def test_strict_refusal_has_the_challenge_and_not_the_services_body() -> None:
+    answer = answering(401, [("WWW-Authenticate", "Basic"), ("Location", "/x")], b"service says")
+    async with running(answer) as service:
+        plugins = chain(("forward-auth", {"uri": service.url, "strict_statuses": True}), services=service.services)
+        response = await asked(plugins, request())
+    assert response is not None
+    assert (response.status, response.headers.get("WWW-Authenticate")) == (401, "Basic")
+    assert "Location" not in response.headers
+    assert b"service says" not in (response.body or b"")
+
+
+def kept(**cache: object) -> dict[str, object]:
+    return {"cache": {"key": "$http_authorization", **cache}, "upstream_headers": ["X-User"]}
+
+
+async def test_answer_that_is_kept_serves_its_key_and_its_route_alone() -> None:
+    async with running(answering(headers=[("X-User", "jack")])) as service:
+        plugins = chain(("forward-auth", {"uri": service.url, **kept()}), services=service.services)
+        given = request("/", [("Authorization", "a")])
+        assert await asked(plugins, given) is None
+        again = request("/other", [("Authorization", "a"), ("X-User", "forged")])
+        assert plugins.on_request(again) is None
+        assert again.headers.get("X-User") == "jack"
+        assert len(service.seen) == 1
+        await asked(plugins, request("/", [("Authorization", "b")]))
+        await asked(plugins, request("/", [("Authorization", "a")], route="a|other"))
+        assert len(service.seen) == 3
+
+
+async def test_refusal_that_is_kept_has_its_challenge() -> None:
+    async with running(answering(401, [("WWW-Authenticate", "Basic")])) as service:
+        plugins = chain(("forward-auth", {"uri": service.url, **kept()}), services=service.services)
+        for _ in range(2):
+            response = await asked(plugins, request())
+            assert response is not None
+            assert (response.status, response.headers.get("WWW-Authenticate")) == (401, "Basic")
+        assert len(service.seen) == 1
+
+
+async def test_answer_is_kept_over_a_new_table_but_not_for_another_service() -> None:
+    async with running(answering()) as service:
+        first = chain(("forward-auth", {"uri": service.url, **kept()}), services=service.services)
+        await asked(first, request())
+        second = chain(("forward-auth", {"uri": service.url, **kept()}), services=service.services)
+        assert second.on_request(request()) is None
+        other = chain(("forward-auth", {"uri": f"{service.url}/other", **kept()}), services=service.services)
+        await asked(other, request())
+        assert len(service.seen) == 2
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "cache", "seconds"),
+    [
+        (200, [], {}, 300),
+        (200, [], {"durations": {"200": 5}}, 5),
+        (204, [], {"durations": {"200": 5}}, 0),
+        (204, [], {"durations": {"200": 5, "any": 7}}, 7),
+        (200, [("Cache-Control", "max-age=9")], {}, 9),
+        (200, [("Cache-Control", "private, max-age=9")], {}, 0),
+        (200, [("Set-Cookie", "a=b")], {}, 0),
+        (200, [("Vary", "*")], {}, 0),
+    ],
+)
+async def test_answer_is_kept_for_its_time(status: int, headers, cache, seconds: int) -> None:
+    clock = Clock()
+    async with running(answering(status, headers)) as service:
+        services = replace(service.services, clock=clock)
+        plugins = chain(("forward-auth", {"uri": service.url, **kept(**cache)}), services=services)
+        await asked(plugins, request())
+        clock.now += seconds - 0.5
+        await asked(plugins, request())
+        assert len(service.seen) == (1 if seconds else 2)
+        clock.now += 1
+        await asked(plugins, request())
+        assert len(service.seen) == (2 if seconds else 3)
+
+
+async def test_longest_answers_are_not_kept() -> None:
+    async with running(answering(200, body=b"x" * 70_000)) as service:
+        plugins = chain(("forward-auth", {"uri": service.url, **kept()}), services=service.services)
+        for _ in range(2):
+            assert await asked(plugins, request()) is None
+        assert len(service.seen) == 2

@@ -2,8 +2,8 @@ from dataclasses import replace
 
 import pytest
 
-from headgate.gateway.plugins.built_in.traffic.proxy_cache.kept_answers import KeptAnswer, KeptAnswers
 from headgate.gateway.plugins.interface import Headers, PluginServices, Response
+from headgate.gateway.plugins.kit.kept_answers import KeptAnswer, KeptAnswers
 from headgate.gateway.plugins.runtime.chain import PluginChain
 from unit.gateway.plugins.people import basic
 from unit.gateway.plugins.running import Clock, answered, asked, chain, exchanged, request

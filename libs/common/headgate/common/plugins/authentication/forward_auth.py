@@ -1,20 +1,44 @@
 """What `forward-auth` is told."""
 
-from pydantic import Field
+from typing import Annotated
+
+from pydantic import Field, StringConstraints
 
 from headgate.common.plugins.called import CalledConfig
+from headgate.common.plugins.config import PluginConfig
 from headgate.common.plugins.fields import HeaderName, HeaderTemplate, PatternText
+
+StatusText = Annotated[str, StringConstraints(pattern="^([1-5][0-9]{2}|any)$")]
+"""A status, or `any` for all others."""
+
+
+class VerdictCache(PluginConfig):
+    """Answers of the service that are kept, in each worker, for one route."""
+
+    key: str = Field(min_length=1, max_length=8192)
+    """Requests with the same text share an answer: a template, `$http_authorization` for example. A text that is the
+    same for all clients lets all of them in with the first."""
+    durations: dict[StatusText, Annotated[float, Field(gt=0)]] = Field(
+        default_factory=lambda: dict.fromkeys(("200", "202", "401"), 300.0), min_length=1
+    )
+    """Seconds by status. What the service says itself in `Cache-Control` or `Expires` counts first, and an answer with
+    `Set-Cookie` is not kept."""
 
 
 class ForwardAuthConfig(CalledConfig, plugin="forward-auth"):
-    """Fields of `forward-auth`."""
+    """Fields of `forward-auth`; `uri` may have `$` references."""
+
+    is_uri_template = True
 
     request_method: str = Field(default="GET", pattern="^[A-Z]+$")
-    """With `POST` the request's body is sent too."""
+    request_body: bool | None = None
+    """Send the request's body too; if that is not said, with `POST` only."""
     request_headers: tuple[str, ...] = ()
     """Headers of the client that the service is shown, `Cookie` for example."""
     all_headers: bool = False
     """Show it all of them."""
+    forwarded_headers: bool = True
+    """Tell it of the request in `X-Forwarded-Method`, `-Proto`, `-Host`, `-Uri` and `-For`."""
     upstream_headers: tuple[str, ...] = ()
     """Headers of its answer that the upstream gets; what the client sent under these names is dropped."""
     upstream_headers_regex: PatternText | None = None
@@ -27,10 +51,12 @@ class ForwardAuthConfig(CalledConfig, plugin="forward-auth"):
     always_set_cookie: bool = False
     """And when it fails."""
     extra_headers: dict[HeaderName, HeaderTemplate] = Field(default_factory=dict)
-    """More headers for the service; values may have `$` references."""
+    """More headers for the service; values may have `$` references, and an empty value takes a client's header away."""
     signin: str | None = None
     """Where a 401 redirects to: a template."""
     strict_statuses: bool = False
+    """Only 2xx lets in, 401 and 403 are answered without the service's body, and all else is a 500."""
+    cache: VerdictCache | None = None
     timeout: int = Field(default=3000, ge=1, le=600_000)
     """Milliseconds."""
     allow_degradation: bool = False

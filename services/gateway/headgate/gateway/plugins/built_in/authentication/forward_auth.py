@@ -3,14 +3,17 @@
 The service is asked without the request's body, and told of it in `X-Forwarded-Method`, `-Proto`, `-Host`, `-Uri` and
 `-For` (Apache APISIX, Traefik). Below 300 the request passes; anything else is the client's answer. With
 `strict_statuses` only 2xx passes, 401 and 403 are handed on, and all else is a 500, as nginx's `auth_request` has it;
-`signin` turns a 401 into a redirect (ingress-nginx `auth-signin`).
+`signin` turns a 401 into a redirect (ingress-nginx `auth-signin`), and `cache` keeps answers for a while.
 """
+
+from collections.abc import Awaitable
 
 from headgate.common.patterns import compile_pattern
 from headgate.common.plugins.authentication.forward_auth import ForwardAuthConfig
-from headgate.common.plugins.fields import is_reserved
+from headgate.common.plugins.fields import check_url, is_reserved
+from headgate.gateway.plugins.built_in.authentication.verdicts import Verdicts
 from headgate.gateway.plugins.interface import Headers, Plugin, PluginServices, Request, Response
-from headgate.gateway.plugins.kit.calls import CallFailed, call
+from headgate.gateway.plugins.kit.calls import CallFailed, call, call_url
 from headgate.gateway.plugins.kit.patterns import Template, sendable
 
 _COOKIES = "forward-auth.cookies"
@@ -32,21 +35,33 @@ class ForwardAuth(Plugin[ForwardAuthConfig]):
         super().__init__(config, services)
         self._signin = Template(config.signin) if config.signin is not None else None
         self._extra = [(name, Template(value)) for name, value in config.extra_headers.items()]
+        self._uri = Template(config.uri) if config.uri is not None else None
+        self._verdicts = None if config.cache is None else Verdicts(config, config.cache, services)
         pattern = config.upstream_headers_regex
         self._passed = compile_pattern(pattern, ignore_case=True) if pattern is not None else None
 
-    async def on_request(self, request: Request) -> Response | None:
-        """Ask, and answer or go on."""
+    def on_request(self, request: Request) -> Response | Awaitable[Response | None] | None:
+        """Go by an answer that is kept, or ask."""
+        kept = None if self._verdicts is None else self._verdicts.find(request)
+        return self._ask(request) if kept is None else self._judge(request, kept)
+
+    async def _ask(self, request: Request) -> Response | None:
         config = self.config
         question = await self._question(request)
         try:
-            verdict = await call(self.services, config, question, timeout_s=config.timeout / 1000, max_body=_MAX_ANSWER)
+            verdict = await self._call(request, question)
         except CallFailed as error:
             self.services.logger.warning("forward-auth of %s: %s", request.route, error)
             if config.allow_degradation:
                 self._pass(request, Response(200))
                 return None
             return Response.refusal(config.status_on_error, "the authentication service did not answer")
+        if self._verdicts is not None:
+            self._verdicts.keep(request, verdict)
+        return self._judge(request, verdict)
+
+    def _judge(self, request: Request, verdict: Response) -> Response | None:
+        """Go on, or answer the client."""
         if verdict.status >= 300 or verdict.status < 200:
             return self._refuse(request, verdict)
         self._pass(request, verdict)
@@ -59,6 +74,18 @@ class ForwardAuth(Plugin[ForwardAuthConfig]):
             for cookie in cookies:
                 response.headers.add("Set-Cookie", cookie)
 
+    async def _call(self, request: Request, question: Request) -> Response:
+        config, timeout_s = self.config, self.config.timeout / 1000
+        if self._uri is None:
+            return await call(self.services, config, question, timeout_s=timeout_s, max_body=_MAX_ANSWER)
+        url = sendable(self._uri.render(request))
+        try:
+            check_url(url)
+        except ValueError:
+            raise CallFailed("its uri is no URL with what this request has for its references") from None
+        verify = config.ssl_verify
+        return await call_url(self.services, url, question, timeout_s=timeout_s, max_body=_MAX_ANSWER, verify=verify)
+
     async def _question(self, request: Request) -> Request:
         config = self.config
         headers = Headers()
@@ -67,14 +94,20 @@ class ForwardAuth(Plugin[ForwardAuthConfig]):
             shown = config.all_headers or any(lower == wanted.lower() for wanted in config.request_headers)
             if shown and not lower.startswith("x-forwarded-"):
                 headers.add(name, value)
-        headers.set("X-Forwarded-Proto", request.scheme)
-        headers.set("X-Forwarded-Method", request.method)
-        headers.set("X-Forwarded-Host", request.authority)
-        headers.set("X-Forwarded-Uri", request.original_target)
-        headers.set("X-Forwarded-For", request.client)
+        if config.forwarded_headers:
+            headers.set("X-Forwarded-Proto", request.scheme)
+            headers.set("X-Forwarded-Method", request.method)
+            headers.set("X-Forwarded-Host", request.authority)
+            headers.set("X-Forwarded-Uri", request.original_target)
+            headers.set("X-Forwarded-For", request.client)
         for name, template in self._extra:
-            headers.set(name, template.render(request))
-        body = await request.read_body(config.max_req_body_size) if config.request_method == "POST" else b""
+            value = template.render(request)
+            if value:
+                headers.set(name, value)
+            else:
+                headers.remove(name)
+        has_body = config.request_method == "POST" if config.request_body is None else config.request_body
+        body = await request.read_body(config.max_req_body_size) if has_body else b""
         return Request(
             method=config.request_method,
             scheme=request.scheme,
@@ -111,8 +144,13 @@ class ForwardAuth(Plugin[ForwardAuthConfig]):
             return Response.refusal(500, reason)
         if verdict.status < 200:
             return Response.refusal(config.status_on_error, reason)
-        refusal = Response(verdict.status, body=verdict.body, reason=reason)
-        for name in ("Content-Type", "Content-Encoding", "WWW-Authenticate", "Location", *config.client_headers):
+        if config.strict_statuses:
+            refusal = Response.refusal(verdict.status, reason)
+            copied = ("WWW-Authenticate", *config.client_headers)
+        else:
+            refusal = Response(verdict.status, body=verdict.body, reason=reason)
+            copied = ("Content-Type", "Content-Encoding", "WWW-Authenticate", "Location", *config.client_headers)
+        for name in copied:
             _copy(verdict.headers, refusal.headers, name)
         return refusal
 

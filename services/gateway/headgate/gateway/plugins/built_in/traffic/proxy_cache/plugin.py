@@ -14,15 +14,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from headgate.common.plugins.traffic.proxy_cache import ProxyCacheConfig
-from headgate.gateway.plugins.built_in.traffic.proxy_cache.cache_control import control_of, lifetime_s, seconds_in
-from headgate.gateway.plugins.built_in.traffic.proxy_cache.kept_answers import (
+from headgate.gateway.plugins.interface import BodyFilter, Headers, Plugin, PluginServices, Request, Response
+from headgate.gateway.plugins.interface.variables import variable
+from headgate.gateway.plugins.kit.cache_control import control_of, lifetime_s, seconds_in
+from headgate.gateway.plugins.kit.kept_answers import (
     MAX_ANSWER,
     KeptAnswer,
     KeptAnswers,
     joined,
 )
-from headgate.gateway.plugins.interface import BodyFilter, Headers, Plugin, PluginServices, Request, Response
-from headgate.gateway.plugins.interface.variables import variable
 from headgate.gateway.plugins.kit.memory import Allocation, plugin_memory
 from headgate.gateway.plugins.kit.patterns import Template
 
