@@ -50,7 +50,7 @@ _TEMPLATES: Final[Mapping[str, tuple[_Place, ...]]] = MappingProxyType(
         ),
         "mocking": _all("response_example", "response_headers.*"),
         "proxy-cache": (*_all("cache_key.*", "cache_bypass.*"), *_all("no_cache.*", phase=Phase.ANSWER)),
-        "proxy-rewrite": _all("uri", "regex_uri.*", "headers.set.**", "headers.add.**", "headers.*"),
+        "proxy-rewrite": _all("uri", "host", "regex_uri.*", "headers.set.**", "headers.add.**", "headers.*"),
         "redirect": _all("uri", "regex_uri.*"),
         "response-rewrite": _all("headers.set.*", "headers.add.*", "headers.*", phase=Phase.ANSWER),
         "workflow": _all(*(f"rules.*.actions.*.1.{path}" for path in (*_LIMIT, *_RULES))),

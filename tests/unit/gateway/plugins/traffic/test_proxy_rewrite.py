@@ -15,6 +15,10 @@ def rewritten(config, target: str = "/old/x?q=1", headers=(), **given) -> Reques
     return asking
 
 
+def test_host_may_refer_to_the_request() -> None:
+    assert rewritten({"host": "${arg_q}.$host:81"}).upstream_host == "1.a.example:81"
+
+
 def test_uri_replaces_the_path_and_keeps_the_query() -> None:
     assert rewritten({"uri": "/new"}).target == "/new?q=1"
 

@@ -83,8 +83,8 @@ class ProxyRewriteConfig(PluginConfig, plugin="proxy-rewrite"):
     """Put in front of the path, after any of the changes above."""
     forwarded_prefix: bool = False
     """Tell the upstream in `X-Forwarded-Prefix` what was cut off."""
-    host: str | None = Field(default=None, pattern=r"^[A-Za-z0-9._~\[\]:-]+$")
-    """Host that is sent, with a port if need be. A `host` among the headers to set is the same."""
+    host: str | None = Field(default=None, pattern=r"^(?:[A-Za-z0-9._~\[\]:-]|\$\w|\$\{\w+\})+$")
+    """Host that is sent, with a port if need be: a template. A `host` among the headers to set is the same."""
     method: str | None = Field(default=None, pattern="^[A-Z]+$")
     scheme: Literal["http", "https"] | None = None
     """Taken for compatibility with older versions: what is spoken with an upstream is the upstream's business."""

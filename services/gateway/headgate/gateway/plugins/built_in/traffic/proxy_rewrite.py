@@ -19,6 +19,7 @@ class ProxyRewrite(Plugin[ProxyRewriteConfig]):
     def __init__(self, config: ProxyRewriteConfig, services: PluginServices) -> None:
         super().__init__(config, services)
         self._uri = Template(config.uri) if config.uri is not None else None
+        self._host = Template(config.host) if config.host is not None else None
         pairs = zip(config.regex_uri[::2], config.regex_uri[1::2], strict=True)
         self._substitutions = [Substitution(*pair, ignore_case=config.regex_ignore_case) for pair in pairs]
         self._stripped = [compile_pattern(f"^(?:{pattern})") for pattern in config.strip_regex]
@@ -32,8 +33,8 @@ class ProxyRewrite(Plugin[ProxyRewriteConfig]):
         caught = self._rewrite_path(request)
         if config.add_prefix is not None:
             request.path = config.add_prefix.rstrip("/") + request.path
-        if config.host is not None:
-            request.upstream_host = config.host
+        if self._host is not None:
+            request.upstream_host = self._host.render(request, caught)
         if config.method is not None:
             request.method = config.method
         for name in config.headers.remove:

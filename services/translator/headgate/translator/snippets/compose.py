@@ -1,0 +1,327 @@
+"""What the levels of a location say together, as plugins and fields of its routes.
+
+Inheritance is nginx's: `add_header`, `proxy_hide_header`, `allow` and `deny` hold from an outer level only where a
+level has none of its own; settings hold unless the level has the same; the filters of headers-more add up, the outer
+ones first; the rewrite phase of the server runs before that of the location. `proxy_set_header` of the server never
+holds, as each location of ingress-nginx has its own.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pydantic import JsonValue, ValidationError
+
+from headgate.common.plugins.checking import check_use
+from headgate.common.plugins.errors import PluginFault
+from headgate.common.plugins.meta import META
+from headgate.common.plugins.traffic.nginx_rewrite import BRANCH, NginxRewriteConfig
+from headgate.common.plugins.traffic.proxy_rewrite import HeaderChanges, ProxyRewriteConfig
+from headgate.common.plugins.transformation.compression import GzipConfig
+from headgate.common.plugins.transformation.fault_injection import Abort, FaultInjectionConfig
+from headgate.common.plugins.transformation.response_rewrite import (
+    AnswerHeaderChanges,
+    BodySubstitution,
+    ResponseRewriteConfig,
+)
+from headgate.common.table import PluginUse, Timeouts
+from headgate.translator.snippets.errors import SnippetError
+from headgate.translator.snippets.level import (
+    NOTHING,
+    AccessRule,
+    AddedHeader,
+    Branch,
+    Expires,
+    HeaderFilter,
+    HiddenHeader,
+    InputFilter,
+    Level,
+    LimitExcept,
+    PassedHeader,
+    ProxyHeader,
+    Substitution,
+)
+
+_FIELDS: Final = frozenset(("access_log_share", "buffer_request", "max_body"))
+_ADDED_TO: Final = ("200", "201", "204", "206", "301", "302", "303", "304", "307", "308")
+"""Statuses of answers that `add_header` and `expires` change without `always`."""
+_INPUT_ORDER: Final = 20_990
+"""Of changes by headers-more to requests: behind the rewrite phase, before all that reads headers."""
+_PROXY_ORDER: Final = 1_007
+_ACCESS_ORDER: Final = 3_000
+_ANSWER_ORDER: Final = 898
+"""Of the last change of an answer; those before it have lesser orders."""
+
+
+@dataclass(frozen=True, slots=True)
+class Composed:
+    """What snippets say of the routes of one location."""
+
+    plugins: tuple[PluginUse, ...] = ()
+    fields: "Mapping[str, Any]" = ()  # type: ignore[assignment]
+    """Of the route: `max_body`, `timeouts` and the like."""
+
+
+def compose(server: Level, location: Level) -> Composed:
+    """Put together what the levels of one location say. Raises SnippetError."""
+    both = _Both(server, location)
+    try:
+        plugins = tuple(both.plugins())
+        for use in plugins:
+            check_use(use)
+    except (ValidationError, PluginFault) as error:
+        raise SnippetError(f"cannot be said in the table: {str(error).splitlines()[0]}", 1) from error
+    return Composed(plugins, both.fields())
+
+
+class _Both:
+    def __init__(self, server: Level, location: Level) -> None:
+        self._server = server
+        self._location = location
+        self._settings = server.settings() | location.settings()
+        self._branches = location.of(Branch)
+
+    def fields(self) -> dict[str, Any]:
+        """Return the fields of the route that are said."""
+        said = {name: value for name, value in self._settings.items() if name in _FIELDS}
+        prefix = "timeouts."
+        timeouts = {
+            name.removeprefix(prefix): value for name, value in self._settings.items() if name.startswith(prefix)
+        }
+        return {**said, **({"timeouts": Timeouts.model_validate(timeouts)} if timeouts else {})}
+
+    def plugins(self) -> Iterator[PluginUse]:
+        """Yield the plugins, in the order in which requests meet them."""
+        yield from self._program()
+        yield from self._input()
+        yield from self._access()
+        yield from self._upstream()
+        yield from self._compression()
+        yield from self._answer()
+
+    def _program(self) -> Iterator[PluginUse]:
+        server, location = self._server.steps, self._location.steps
+        if server or location:
+            written: dict[str, Any] = {"server": server} if server else {}
+            written |= {"steps": location} if location else {}
+            if "default_type" in self._settings:
+                written["default_type"] = self._settings["default_type"]
+            yield PluginUse.of(NginxRewriteConfig.model_validate(written))
+
+    def _input(self) -> Iterator[PluginUse]:
+        filters = [(each, 0) for level in (self._server, self._location) for each in level.of(InputFilter)]
+        filters += [(each, branch.number) for branch in self._branches for each in branch.level.of(InputFilter)]
+        for at, (each, branch) in enumerate(filters):
+            conditions: list[JsonValue] = [_is_branch(branch)] if branch else []
+            if each.types:
+                conditions.append(_is_type("content_type", each.types))
+            if not each.is_replacing:
+                yield _under(_requests(dict(each.set), each.removed), conditions, _INPUT_ORDER - at)
+                continue
+            for name, value in each.set:
+                is_there: JsonValue = [f"http_{name.lower().replace('-', '_')}", "~~", ""]
+                yield _under(_requests({name: value}, ()), [*conditions, is_there], _INPUT_ORDER - at)
+
+    def _access(self) -> Iterator[PluginUse]:
+        rules = self._location.of(AccessRule) or self._server.of(AccessRule)
+        yield from _restrictions(rules, [])
+        for limit in self._location.of(LimitExcept):
+            yield from _restrictions(limit.rules, [["request_method", "!", "in", list(limit.methods)]])
+
+    def _upstream(self) -> Iterator[PluginUse]:
+        headers = self._location.of(ProxyHeader)
+        changed = {each.name: each.value for each in _readers_first(headers)}
+        host = self._location.settings().get("host")
+        if changed or host:
+            written: dict[str, Any] = {"host": host} if host else {}
+            written |= {"headers": HeaderChanges(set=changed)} if changed else {}
+            yield _ordered(ProxyRewriteConfig.model_validate(written), _PROXY_ORDER)
+
+    def _compression(self) -> Iterator[PluginUse]:
+        if self._settings.get("gzip") is True:
+            prefix = "gzip."
+            said = {name: value for name, value in self._settings.items() if name.startswith(prefix)}
+            yield PluginUse.of(GzipConfig.model_validate({"vary": False} | _without(prefix, said)))
+
+    def _answer(self) -> Iterator[PluginUse]:
+        """Yield the changes of answers; the first is made first, so it has the least order."""
+        changes = _joined([*self._hidden(), *self._substitutions(), *self._filters(), *self._added()])
+        for at, (config, conditions) in enumerate(changes):
+            written = config.model_copy(update={"vars": tuple(conditions)}) if conditions else config
+            use = PluginUse.of(ResponseRewriteConfig.model_validate(written.model_dump(exclude_unset=True)))
+            order = _ANSWER_ORDER - len(changes) + 1 + at
+            yield use.model_copy(update={"order": order})
+
+    def _hidden(self) -> Iterator["_Change"]:
+        passed = {each.name.lower() for each in self._location.of(PassedHeader) or self._server.of(PassedHeader)}
+        hidden = self._location.of(HiddenHeader) or self._server.of(HiddenHeader)
+        names = tuple(each.name for each in hidden if each.name.lower() not in passed)
+        if names:
+            yield _answers(remove=names), []
+
+    def _substitutions(self) -> Iterator["_Change"]:
+        found = self._location.of(Substitution) or self._server.of(Substitution)
+        scope = "once" if self._settings.get("sub_filter.once", True) else "global"
+        types = self._settings.get("sub_filter.types", ("text/html",))
+        assert isinstance(types, tuple)
+        if found:
+            filters = tuple(
+                BodySubstitution.model_validate(
+                    {"regex": re.escape(each.text), "replace": each.replacement, "scope": scope, "options": "i"}
+                )
+                for each in found
+            )
+            yield ResponseRewriteConfig(filters=filters), [_is_type("sent_http_content_type", types)] if types else []
+
+    def _filters(self) -> Iterator["_Change"]:
+        for level in (self._server, self._location):
+            for each in level.of(HeaderFilter):
+                yield _filter(each, [])
+        for branch in self._branches:
+            for each in branch.level.of(HeaderFilter):
+                yield _filter(each, [_is_branch(branch.number)])
+
+    def _added(self) -> Iterator["_Change"]:
+        """Yield what `add_header` and `expires` add, for each branch what it has of its own, or inherits."""
+        outer = Level(self._location.of(AddedHeader) or self._server.of(AddedHeader))
+        for headers, conditions in _inherited(outer.of(AddedHeader), self._branches, AddedHeader):
+            for each in headers:
+                limits: list[JsonValue] = [] if each.always else [["status", "in", list(_ADDED_TO)]]
+                yield _answers(add=((each.name, each.value),)), [*conditions, *limits]
+        expiries = (self._location.of(Expires) or self._server.of(Expires))[-1:]
+        for found, conditions in _inherited(expiries, self._branches, Expires):
+            for expiry in found[-1:]:
+                if expiry.seconds is not None:
+                    config = ResponseRewriteConfig(expires_s=expiry.seconds)
+                elif expiry.constants:
+                    config = _answers(set=dict(expiry.constants))
+                else:
+                    continue
+                yield config, [*conditions, ["status", "in", list(_ADDED_TO)]]
+
+
+_Change = tuple[ResponseRewriteConfig, list[JsonValue]]
+
+
+def _inherited(
+    outer: tuple[Any, ...], branches: tuple[Branch, ...], kind: type[Any]
+) -> Iterator[tuple[tuple[Any, ...], list[JsonValue]]]:
+    """Yield what holds outside of the branches that have their own, then what these have."""
+    own = [branch for branch in branches if branch.level.of(kind)]
+    if outer:
+        elsewhere: list[JsonValue] = [str(branch.number) for branch in own]
+        yield outer, [[BRANCH, "!", "in", elsewhere]] if own else []
+    for branch in own:
+        yield branch.level.of(kind), [_is_branch(branch.number)]
+
+
+def _joined(changes: list[_Change]) -> list[_Change]:
+    """Put neighbours under the same conditions together, where a removal comes before what is set, and that before
+    what is added, as within one use of the plugin.
+    """
+    joined: list[_Change] = []
+    for config, conditions in changes:
+        last, same = joined[-1] if joined else (config, None)
+        if conditions == same and _last_stage(last) <= _first_stage(config):
+            ours, theirs = last.headers, config.headers
+            both = _answers(
+                remove=(*ours.remove, *theirs.remove), set={**ours.set, **theirs.set}, add=(*ours.add, *theirs.add)
+            )
+            joined[-1] = both, conditions
+        else:
+            joined.append((config, conditions))
+    return joined
+
+
+def _stages(config: ResponseRewriteConfig) -> list[int]:
+    headers = config.headers
+    return [at for at, change in enumerate((headers.remove, headers.set, headers.add)) if change]
+
+
+def _first_stage(config: ResponseRewriteConfig) -> int:
+    """Return the place of the first change of headers; -1 for one that changes something else."""
+    return min(_stages(config), default=-1)
+
+
+def _last_stage(config: ResponseRewriteConfig) -> int:
+    return max(_stages(config), default=3)
+
+
+def _filter(each: HeaderFilter, conditions: list[JsonValue]) -> _Change:
+    if each.statuses:
+        conditions.append(["status", "in", list(each.statuses)])
+    if each.types:
+        conditions.append(_is_type("sent_http_content_type", each.types))
+    return _answers(remove=each.removed, set=dict(each.set)), conditions
+
+
+def _answers(**changes: Any) -> ResponseRewriteConfig:
+    given = {name: value for name, value in changes.items() if value}
+    return ResponseRewriteConfig(headers=AnswerHeaderChanges.model_validate(given))
+
+
+def _requests(changed: dict[str, str], removed: tuple[str, ...]) -> ProxyRewriteConfig:
+    given: dict[str, Any] = {"set": changed} if changed else {}
+    given |= {"remove": removed} if removed else {}
+    return ProxyRewriteConfig(headers=HeaderChanges.model_validate(given))
+
+
+def _restrictions(rules: tuple[AccessRule, ...], conditions: list[JsonValue]) -> Iterator[PluginUse]:
+    """Refuse whom rules deny: the first that takes an address decides, and without one it may come."""
+    refusals: list[JsonValue] = []
+    allowed: list[JsonValue] = []
+    for rule in rules:
+        if rule.allows and rule.network == "all":
+            break
+        if rule.allows:
+            allowed.append(rule.network)
+            continue
+        others: list[JsonValue] = [["remote_addr", "!", "ipmatch", [*allowed]]] if allowed else []
+        own: list[JsonValue] = [["remote_addr", "ipmatch", [rule.network]]] if rule.network != "all" else []
+        refusals.append([*others, *own, *conditions])
+        if rule.network == "all":
+            break
+    if refusals:
+        everyone = [] in refusals
+        abort: dict[str, Any] = {"http_status": 403, "body": "403 Forbidden\n"} | (
+            {} if everyone else {"vars": refusals}
+        )
+        yield _ordered(FaultInjectionConfig(abort=Abort.model_validate(abort)), _ACCESS_ORDER)
+
+
+def _readers_first(headers: tuple[ProxyHeader, ...]) -> list[ProxyHeader]:
+    """Put headers whose values refer to others before those that are constants: nginx reads all before it sets any."""
+    return sorted(headers, key=lambda each: "$" not in each.value)
+
+
+def _under(config: ProxyRewriteConfig, conditions: list[JsonValue], order: int) -> PluginUse:
+    use = _ordered(config, order)
+    return use.model_copy(update={"config": {**use.config, META: {"filter": conditions}}}) if conditions else use
+
+
+def _ordered(config: ProxyRewriteConfig | FaultInjectionConfig, order: int) -> PluginUse:
+    return PluginUse.of(config).model_copy(update={"order": order})
+
+
+def _is_branch(number: int) -> JsonValue:
+    return [BRANCH, "==", str(number)]
+
+
+def _is_type(variable: str, types: tuple[str, ...]) -> JsonValue:
+    alternatives = "|".join(map(re.escape, types))
+    return [variable, "~*", f"^(?:{alternatives})[ \t]*(?:;|$)"]
+
+
+def _without(prefix: str, said: Mapping[str, object]) -> dict[str, object]:
+    return {name.removeprefix(prefix): value for name, value in said.items()}
+
+
+def nowhere(level: Level) -> Composed:
+    """Return what a location without an upstream says: what it does not answer or refuse is not found.
+
+    nginx looks for a file there, and ingress-nginx has none. Raises SnippetError.
+    """
+    composed = compose(NOTHING, level)
+    missing = FaultInjectionConfig(abort=Abort(http_status=404))
+    return Composed((*composed.plugins, PluginUse.of(missing).model_copy(update={"order": 0})), composed.fields)
