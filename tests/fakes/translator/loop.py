@@ -9,6 +9,7 @@ from typing import Any
 from fakes.translator.deltas import applied
 from fakes.waiting import until
 from headgate.common.deltas import ClusterAnnouncement, KindName, SyncMarker
+from headgate.common.heartbeats import Heartbeat
 from headgate.common.leadership.leadership import Leadership
 from headgate.common.snapshot import Manifest, Version
 from headgate.common.stores.memory.snapshots import MemorySnapshotStore
@@ -107,3 +108,7 @@ async def manifest_of(stores: MemoryStores) -> Manifest:
 async def table_of(stores: MemoryStores) -> dict[str, TableEntry]:
     manifest = await manifest_of(stores)
     return {entry_key(entry): entry for entry in await read_entries(stores.snapshots, manifest.chunks)}
+
+
+def heartbeat(version: Version | None, *addresses: str) -> Heartbeat:
+    return Heartbeat(replica="g", worker=0, table="default", version=version, addresses=addresses, at=NOW)

@@ -4,124 +4,21 @@ import asyncio
 import io
 import json
 import logging
-from collections.abc import AsyncIterator, Collection, Sequence
-from contextlib import asynccontextmanager
-from pathlib import Path
 
 import pytest
 from nacl.public import PrivateKey
-from prometheus_client import CollectorRegistry
 
+from fakes.gateway.following import KEY, Gateway, Shakable, commit, small_image
 from fakes.gateway.requests import PLAIN
-from fakes.gateway.table import FakePools, certificate, endpoint, host, publish, route, upstream
+from fakes.gateway.table import certificate, endpoint, host, publish, route, upstream
 from fakes.translator.rolled_out import rolled_out
 from fakes.translator.sealing import seal
 from fakes.waiting import until
-from headgate.common.errors import StoreUnavailable
-from headgate.common.sealing import Unsealer
 from headgate.common.service.logs import JsonFormatter
-from headgate.common.service.tasks import cancel
-from headgate.common.snapshot import SCHEMA, ChunkName, Manifest, Pointer, Version
-from headgate.common.stores.memory.snapshots import MemorySnapshotStore
+from headgate.common.snapshot import SCHEMA, ChunkName, Manifest, Version
 from headgate.common.table_image import TableImage
-from headgate.gateway.balancing.endpoints import EndpointDirectory
-from headgate.gateway.following.apply import TableApplier
-from headgate.gateway.following.follower import Follower
-from headgate.gateway.following.last_good import read_last_good, write_last_good
-from headgate.gateway.observability.metrics import TableMetrics
-from headgate.gateway.table.certificates import OpenedCertificate
-from headgate.gateway.table.compiler import TableCompiler
-from headgate.gateway.table.listener_ports import OWN_HTTP
-from headgate.gateway.table.port_routers import PortRouters
 
 BOUND_S = 5.0
-KEY = PrivateKey.generate()
-
-
-class Shakable(MemorySnapshotStore):
-    """A store that can be away, and can hold damaged bytes."""
-
-    def __init__(self) -> None:
-        self.is_away = False
-        self.fetched: list[ChunkName] = []
-        self.refused_fetches = 0
-        super().__init__()
-
-    def _check(self) -> None:
-        if self.is_away:
-            raise StoreUnavailable("away")
-
-    async def read_pointer(self, table: str) -> Pointer | None:
-        self._check()
-        return await super().read_pointer(table)
-
-    async def get_manifest(self, table: str, version: Version) -> Manifest:
-        self._check()
-        return await super().get_manifest(table, version)
-
-    async def get_chunk(self, name: ChunkName) -> bytes:
-        self._check()
-        self.fetched.append(name)
-        return await super().get_chunk(name)
-
-    def damage(self, digest: str) -> None:
-        self.chunks[digest] = self.chunks[digest][:-3] + b"xyz"
-
-
-class Gateway:
-    """The table's half of a worker."""
-
-    def __init__(self, store: MemorySnapshotStore, replica: str = "") -> None:
-        self.registry = CollectorRegistry()
-        routers = PortRouters()
-        self.holder = routers.holder(OWN_HTTP)
-        self.certificates: list[OpenedCertificate] = []
-        self.slices: list[int] = []
-        directory = EndpointDirectory(FakePools())
-        metrics = TableMetrics(self.registry)
-        compiler = TableCompiler(directory, Unsealer([KEY]).open)
-        self.applier = TableApplier(compiler, directory, routers.swap, metrics, self._present, replica=replica)
-        self.told_behind = 0
-        self.follower = Follower(
-            store, "default", self.applier, metrics, poll_s=0.02, first_retry_s=0.01, on_trouble=self._note_behind
-        )
-
-    def _note_behind(self) -> None:
-        self.told_behind += 1
-
-    def _present(self, arrived: Sequence[OpenedCertificate], gone: Collection[str]) -> None:
-        self.slices.append(len(arrived) + len(gone))
-        replaced = {*gone, *(certificate.key for certificate in arrived)}
-        self.certificates = [other for other in self.certificates if other.key not in replaced] + list(arrived)
-
-    @asynccontextmanager
-    async def following(self) -> AsyncIterator[None]:
-        task = asyncio.create_task(self.follower.run())
-        try:
-            yield
-        finally:
-            await cancel(task)
-
-    def served(self) -> str | None:
-        return self.holder.router.version_label if self.holder.router else None
-
-    def reaches(self, host_name: bytes = b"foo.com") -> str | None:
-        assert self.holder.router is not None
-        found = self.holder.router.match(host_name, b"/", PLAIN)
-        return str(found.choose((), PLAIN)) if found else None
-
-    def metric(self, name: str) -> float | None:
-        return self.registry.get_sample_value(name)
-
-
-async def commit(store: MemorySnapshotStore, image: TableImage, version: tuple[int, int]) -> None:
-    manifest, chunks = publish(image, version)
-    await store.put_chunks(chunks)
-    await store.commit(manifest, await MemorySnapshotStore.read_pointer(store, "default"))
-
-
-def small_image(number: int = 1) -> TableImage:
-    return TableImage([host("foo.com", route("/", "prefix", "up")), upstream("up", endpoint(number))])
 
 
 async def test_a_chosen_replica_serves_the_next_table_and_the_others_what_all_served() -> None:
@@ -334,7 +231,7 @@ async def test_the_poll_alone_finds_a_revision_that_no_watch_told_of() -> None:
     await commit(store, image, (1, 1))
     async with gateway.following():
         await until(lambda: gateway.served() == "1.1")
-        store._changes.tell = lambda: None  # type: ignore[method-assign]
+        store.is_silent = True
         await commit(store, small_image(2), (1, 2))
         await until(lambda: gateway.served() == "1.2")
 
@@ -379,76 +276,6 @@ async def test_a_revision_of_a_later_release_is_refused_with_advice_and_the_tabl
         assert gateway.served() == "1.1"
         await commit(store, small_image(3), (1, 3))  # by a translator of the release before
         await until(lambda: gateway.served() == "1.3")
-
-
-async def test_a_table_from_disk_is_served_until_the_store_has_a_greater_one(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    store, first = Shakable(), Gateway(Shakable())
-    manifest, chunks = publish(small_image(1), (3, 7))
-    contents = {chunk.digest: chunk.content for chunk in chunks}
-
-    async def fetch(name: ChunkName) -> bytes:
-        return contents[name.digest]
-
-    await first.applier.apply(manifest, fetch)
-    stored = first.applier.stored_table()
-    assert stored is not None
-    write_last_good(tmp_path / "table", stored)
-    second = Gateway(store)
-    read = read_last_good(tmp_path / "table")
-    assert read is not None
-
-    async def read_chunk(name: ChunkName) -> bytes:
-        return read.open_chunk(name)
-
-    await second.applier.apply(read.manifest, read_chunk)
-    assert second.reaches() == "10.0.0.1:80"
-    await commit(store, small_image(2), (3, 6))
-    async with second.following():
-        await until(lambda: "store is behind" in caplog.text)
-        assert second.served() == "3.7"
-        await commit(store, small_image(2), (4, 1))
-        await until(lambda: second.served() == "4.1")
-
-
-async def begin_with(gateway: Gateway, image: TableImage, version: tuple[int, int]) -> None:
-    """Serve a table of which the store has said nothing yet, as one from disk."""
-    manifest, chunks = publish(image, version)
-    contents = {chunk.digest: chunk.content for chunk in chunks}
-
-    async def read_chunk(name: ChunkName) -> bytes:
-        return contents[name.digest]
-
-    await gateway.applier.apply(manifest, read_chunk)
-
-
-async def test_a_version_that_was_given_again_after_a_loss_is_served_as_the_store_has_it(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    store = Shakable()
-    gateway = Gateway(store)
-    await begin_with(gateway, small_image(1), (1, 5))
-    await commit(store, small_image(2), (1, 5))
-    async with gateway.following():
-        await until(lambda: gateway.reaches() == "10.0.0.2:80")
-        await until(lambda: gateway.metric("headgate_table_in_sync") == 1)
-    assert gateway.served() == "1.5"
-    assert caplog.text.count("other content under the version that is served") == 1
-
-
-async def test_a_table_from_disk_that_the_store_has_too_is_in_sync_and_nothing_of_it_is_fetched(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    store = Shakable()
-    gateway = Gateway(store)
-    await begin_with(gateway, small_image(1), (1, 5))
-    await commit(store, small_image(1), (1, 5))
-    async with gateway.following():
-        await until(lambda: gateway.metric("headgate_table_in_sync") == 1)
-    assert store.fetched == []
-    assert "other content" not in caplog.text
-    assert gateway.metric("headgate_table_swaps_total") == 1
 
 
 async def test_traffic_runs_between_the_chunks_of_a_large_table(caplog: pytest.LogCaptureFixture) -> None:

@@ -1,29 +1,23 @@
 """What should stand in a status, as a pure function of what is known."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from fakes.translator.deltas import ref_of, service
+from fakes.translator.facts import BAD, IDENTITY, NOW, R1, R2, R3, TWO, facts, programmed, told
 from headgate.common.heartbeats import Heartbeat
 from headgate.common.problems import Problem, Severity
 from headgate.common.snapshot import Rollout, RolloutPhase, Version
 from headgate.common.status import (
-    AncestorRef,
     ConditionType,
-    ListenerRef,
-    ListenerReport,
     LoadBalancerAddress,
-    ParentRef,
     StatusUpdate,
     shorten,
 )
-from headgate.translator.assembly.conditions import ObjectStatus
 from headgate.translator.fragments.fragment import Identity
-from headgate.translator.fragments.status_part import SaidCondition, StatusPart
 from headgate.translator.serving.fleet import Fleet, Replica
-from headgate.translator.status.conditions import DesiredCondition, Facts
+from headgate.translator.status.conditions import Facts
 from headgate.translator.status.desired import (
     MAX_PROBLEMS,
     DesiredStatus,
@@ -37,45 +31,18 @@ from headgate.translator.status.desired import (
 )
 from headgate.translator.world.last_good import VersionId
 
-NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
-IDENTITY = Identity(ref_of(service()), "v1", "Service", "u", generation=4)
-BAD = Problem(reason="InvalidPort", field="spec.ports[0].port", message="must be a number")
 GONE = Problem(reason="ServiceNotFound", message="Service x not found")
+
 ODD = Problem(severity=Severity.WARNING, reason="Odd", message="odd")
+
 LOST = Problem(reason="PathConflict", message="belongs to another")
-R1, R2, R3 = Version(7, 1), Version(7, 2), Version(7, 3)
-TWO = Fleet((Replica("g1", R2), Replica("g2", R2)))
+
 EDGE, NEW = LoadBalancerAddress(ip="192.0.2.1"), LoadBalancerAddress(hostname="edge.example")
-
-
-def facts(*problems: Problem, is_accepted: bool = True, **changes: Any) -> Facts:
-    condition = ObjectStatus(is_accepted, problems, changes.pop("errors", ()), changes.pop("unresolved", ()))
-    values = {
-        "stand_in": None,
-        "content": "c1",
-        "version": R2,
-        "pinned": None,
-        "rollout": None,
-        "addresses": None,
-        **changes,
-    }
-    return Facts(
-        changes.pop("identity", IDENTITY), condition, **{key: values[key] for key in values if key != "identity"}
-    )
-
-
-def told(wanted: DesiredStatus, which: ConditionType) -> DesiredCondition:
-    return next(said for said in wanted.conditions if said.type is which)
 
 
 def accepted(known: Facts) -> tuple[str, str, str]:
     said = told(report(known, None, TWO, None), ConditionType.ACCEPTED)
     return said.status, said.reason, said.message
-
-
-def programmed(wanted: DesiredStatus) -> tuple[str, str]:
-    said = told(wanted, ConditionType.PROGRAMMED)
-    return said.status, said.reason
 
 
 # Accepted, ResolvedRefs
@@ -375,155 +342,3 @@ def test_an_objects_own_addresses_go_before_those_of_the_gateways() -> None:
     before = report(facts(addresses=(NEW,)), (EDGE,), TWO, None)
     assert before.addresses == (NEW,)
     assert report(facts(addresses=()), None, TWO, before).addresses == ()
-
-
-# What is in force nowhere
-
-
-def test_what_nothing_that_is_served_refers_to_is_accepted_and_in_no_table() -> None:
-    waiting = Problem(severity=Severity.INFO, reason="TargetsNotServed", field="spec", message="not served")
-    wanted = report(facts(waiting), None, TWO, None)
-    assert told(wanted, ConditionType.ACCEPTED)[1:3] == ("True", "TargetsNotServed")
-    assert programmed(wanted) == ("False", "TargetsNotServed")
-    assert wanted.revision is None
-    (note,) = to_update(wanted, None, NOW, None).events
-    assert (note.type, note.reason, note.note) == ("Normal", "Accepted", "spec: not served")
-
-
-def test_a_policy_for_what_is_not_served_says_so_of_each_target() -> None:
-    waiting = Problem(severity=Severity.INFO, reason="TargetsNotServed", field="spec", message="not served")
-    target = AncestorRef("gateway.networking.k8s.io", "TCPRoute", "default", "db")
-    wanted = report(facts(waiting, parts=(StatusPart(target, "spec.targetRefs[0]"),)), None, TWO, None)
-    said = [(one.type, one.status, one.reason) for one in wanted.conditions if one.part == target]
-    assert said == [("Accepted", "True", "TargetsNotServed"), ("Programmed", "False", "TargetsNotServed")]
-
-
-def test_a_policy_for_one_that_is_served_and_one_that_is_not_tells_them_apart() -> None:
-    waiting = Problem(severity=Severity.INFO, reason="TargetsNotServed", field="spec.targetRefs[1]", message="not so")
-    known = facts(waiting, parts=TARGETS)
-    assert ancestors(known) == [
-        (ONE, "Accepted", "True", "Accepted"),
-        (ONE, "Programmed", "True", "Programmed"),
-        (OTHER, "Accepted", "True", "TargetsNotServed"),
-        (OTHER, "Programmed", "False", "TargetsNotServed"),
-    ]
-    wanted = report(known, None, TWO, None)
-    assert told(wanted, ConditionType.ACCEPTED)[1:3] == ("True", "Accepted")
-    assert programmed(wanted) == ("True", "Programmed")
-
-
-# Ancestors of policies
-
-ONE, OTHER = (AncestorRef("", "Service", "default", name) for name in ("one", "two"))
-TARGETS = (StatusPart(ONE, "spec.targetRefs[0]"), StatusPart(OTHER, "spec.targetRefs[1]"))
-CONFLICT = Problem(reason="Conflicted", field="spec.targetRefs[1]", message="is older")
-
-
-def ancestors(known: Facts) -> list[tuple[AncestorRef, str, str, str]]:
-    return [
-        (said.part, said.type, said.status, said.reason)
-        for said in report(known, None, TWO, None).conditions
-        if said.part is not None
-    ]
-
-
-def test_each_target_of_a_policy_is_told_how_the_policy_stands_there() -> None:
-    assert ancestors(facts(CONFLICT, parts=TARGETS)) == [
-        (ONE, "Accepted", "True", "Accepted"),
-        (ONE, "Programmed", "True", "Programmed"),
-        (OTHER, "Accepted", "False", "Conflicted"),
-    ]
-
-
-def test_an_error_of_a_policy_itself_keeps_it_from_all_targets() -> None:
-    known = facts(BAD, is_accepted=False, errors=(BAD,), parts=TARGETS)
-    assert ancestors(known) == [
-        (ONE, "Accepted", "False", "Invalid"),
-        (OTHER, "Accepted", "False", "Invalid"),
-    ]
-
-
-def test_while_its_last_good_version_holds_all_targets_are_told_that_the_present_one_does_not() -> None:
-    good = VersionId("u", "17", 3, 1)
-    found = ancestors(facts(BAD, errors=(BAD,), stand_in=good, parts=TARGETS))
-    assert [(ancestor, status, reason) for ancestor, _, status, reason in found] == [
-        (ONE, "False", "Invalid"),
-        (OTHER, "False", "Invalid"),
-    ]
-
-
-def test_conditions_of_targets_keep_the_time_since_when_they_hold() -> None:
-    known = facts(CONFLICT, parts=TARGETS)
-    first = to_update(report(known, None, TWO, None), None, NOW, None)
-    later = to_update(report(facts(parts=TARGETS), None, TWO, wanted_by(first)), first, NOW + timedelta(1), None)
-    times = {(one.part, one.type): one.since for one in later.conditions}
-    assert times[ONE, ConditionType.ACCEPTED] == NOW
-    assert times[OTHER, ConditionType.ACCEPTED] == NOW + timedelta(1)
-
-
-def test_a_fault_at_the_eleventh_target_is_not_one_of_the_second() -> None:
-    targets = tuple(
-        StatusPart(AncestorRef("", "Service", "default", str(n)), f"spec.targetRefs[{n}]") for n in range(12)
-    )
-    conflict = Problem(reason="Conflicted", field="spec.targetRefs[11].name", message="is older")
-    refused = [part.name for part, type_, status, _ in ancestors(facts(conflict, parts=targets)) if status == "False"]
-    assert refused == ["11"]
-
-
-# Parents of routes and listeners of Gateways
-
-HTTP, HTTPS = (ParentRef("gateway.networking.k8s.io", "Gateway", "infra", "edge", name) for name in ("http", "https"))
-PARENTS = (StatusPart(HTTP, "spec.parentRefs[0]"), StatusPart(HTTPS, "spec.parentRefs[1]"))
-LISTENERS = (StatusPart(ListenerRef("http"), "spec.listeners[0]"), StatusPart(ListenerRef("db"), "spec.listeners[1]"))
-
-
-def parts(known: Facts, ref: Any) -> list[tuple[str, str, str]]:
-    wanted = report(known, None, TWO, None)
-    return [(said.type, said.status, said.reason) for said in wanted.conditions if said.part == ref]
-
-
-def test_a_route_stands_by_parent() -> None:
-    refused = Problem(reason="NotAllowedByListeners", field="spec.parentRefs[1]", message="takes other namespaces")
-    known = facts(refused, parts=PARENTS)
-    served = [
-        ("Accepted", "True", "Accepted"),
-        ("Programmed", "True", "Programmed"),
-        ("ResolvedRefs", "True", "ResolvedRefs"),
-    ]
-    assert parts(known, HTTP) == served
-    assert parts(known, HTTPS) == [
-        ("Accepted", "False", "NotAllowedByListeners"),
-        ("ResolvedRefs", "True", "ResolvedRefs"),
-    ]
-
-
-def test_a_missing_backend_of_a_route_is_said_at_each_parent_and_the_route_is_accepted_there() -> None:
-    missing = Problem(reason="BackendNotFound", field="spec.rules[0].backendRefs[0].name", message="no Service")
-    known = facts(missing, unresolved=(missing,), parts=PARENTS)
-    for parent in (HTTP, HTTPS):
-        said = parts(known, parent)
-        assert ("Accepted", "True", "Accepted") in said
-        assert ("ResolvedRefs", "False", "BackendNotFound") in said
-
-
-def test_what_a_dialect_says_of_a_part_goes_before_what_follows_from_problems() -> None:
-    said = (
-        SaidCondition(ConditionType.CONFLICTED, "True", "HostnameConflict", "http has the host"),
-        SaidCondition(ConditionType.ACCEPTED, "False", "HostnameConflict", "http has the host"),
-    )
-    known = facts(parts=(LISTENERS[0], LISTENERS[1]._replace(said=said)))
-    assert ("Conflicted", "True", "HostnameConflict") in parts(known, ListenerRef("db"))
-    assert ("Accepted", "False", "HostnameConflict") in parts(known, ListenerRef("db"))
-    assert [one[1] for one in parts(known, ListenerRef("http"))] == ["True", "True", "True"]
-    wanted = report(known, None, TWO, None)
-    assert programmed(wanted) == ("True", "Programmed")
-
-
-def test_a_part_keeps_its_time_and_its_type_in_a_message() -> None:
-    listeners = (ListenerReport(name="http", attached_routes=2),)
-    known = facts(parts=(*LISTENERS, *PARENTS), listeners=listeners)
-    first = to_update(report(known, None, TWO, None), None, NOW, None)
-    again = StatusUpdate.model_validate_json(first.model_dump_json())
-    later = to_update(wanted_by(again), again, NOW + timedelta(hours=1), None)
-    assert (later.conditions, later.listeners) == (first.conditions, listeners)
-    assert {one.part for one in later.conditions} == {None, HTTP, HTTPS, ListenerRef("http"), ListenerRef("db")}

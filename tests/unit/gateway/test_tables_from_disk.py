@@ -1,0 +1,82 @@
+"""A table from disk, until the store has another one."""
+
+from pathlib import Path
+
+import pytest
+
+from fakes.gateway.following import Gateway, Shakable, commit, small_image
+from fakes.gateway.table import publish
+from fakes.waiting import until
+from headgate.common.snapshot import ChunkName
+from headgate.common.table_image import TableImage
+from headgate.gateway.following.last_good import read_last_good, write_last_good
+
+
+async def test_a_table_from_disk_is_served_until_the_store_has_a_greater_one(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    store, first = Shakable(), Gateway(Shakable())
+    manifest, chunks = publish(small_image(1), (3, 7))
+    contents = {chunk.digest: chunk.content for chunk in chunks}
+
+    async def fetch(name: ChunkName) -> bytes:
+        return contents[name.digest]
+
+    await first.applier.apply(manifest, fetch)
+    stored = first.applier.stored_table()
+    assert stored is not None
+    write_last_good(tmp_path / "table", stored)
+    second = Gateway(store)
+    read = read_last_good(tmp_path / "table")
+    assert read is not None
+
+    async def read_chunk(name: ChunkName) -> bytes:
+        return read.open_chunk(name)
+
+    await second.applier.apply(read.manifest, read_chunk)
+    assert second.reaches() == "10.0.0.1:80"
+    await commit(store, small_image(2), (3, 6))
+    async with second.following():
+        await until(lambda: "store is behind" in caplog.text)
+        assert second.served() == "3.7"
+        await commit(store, small_image(2), (4, 1))
+        await until(lambda: second.served() == "4.1")
+
+
+async def begin_with(gateway: Gateway, image: TableImage, version: tuple[int, int]) -> None:
+    """Serve a table of which the store has said nothing yet, as one from disk."""
+    manifest, chunks = publish(image, version)
+    contents = {chunk.digest: chunk.content for chunk in chunks}
+
+    async def read_chunk(name: ChunkName) -> bytes:
+        return contents[name.digest]
+
+    await gateway.applier.apply(manifest, read_chunk)
+
+
+async def test_a_version_that_was_given_again_after_a_loss_is_served_as_the_store_has_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    store = Shakable()
+    gateway = Gateway(store)
+    await begin_with(gateway, small_image(1), (1, 5))
+    await commit(store, small_image(2), (1, 5))
+    async with gateway.following():
+        await until(lambda: gateway.reaches() == "10.0.0.2:80")
+        await until(lambda: gateway.metric("headgate_table_in_sync") == 1)
+    assert gateway.served() == "1.5"
+    assert caplog.text.count("other content under the version that is served") == 1
+
+
+async def test_a_table_from_disk_that_the_store_has_too_is_in_sync_and_nothing_of_it_is_fetched(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    store = Shakable()
+    gateway = Gateway(store)
+    await begin_with(gateway, small_image(1), (1, 5))
+    await commit(store, small_image(1), (1, 5))
+    async with gateway.following():
+        await until(lambda: gateway.metric("headgate_table_in_sync") == 1)
+    assert store.fetched == []
+    assert "other content" not in caplog.text
+    assert gateway.metric("headgate_table_swaps_total") == 1
