@@ -1,6 +1,5 @@
 """What becomes of each annotation and field of an object."""
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -8,12 +7,10 @@ import pytest
 
 from fakes.translator.apisix import resource, route, rule
 from fakes.translator.deltas import applied, ingress, service
-from headgate.common.plugins.catalogue import CONFIGS
 from headgate.common.resources import ALL_KINDS, ObjectRef, ResourceKind
 from headgate.translator.annotations import PREFIX
 from headgate.translator.annotations.apisix import APISIX_ANNOTATIONS, APISIX_PREFIX
-from headgate.translator.annotations.nginx import NGINX_ANNOTATIONS, NGINX_PREFIX, nginx_table, what_instead
-from headgate.translator.annotations.reading import TABLES
+from headgate.translator.annotations.nginx import NGINX_PREFIX
 from headgate.translator.audit import Audit, Said
 from headgate.translator.dialects.apisix.fields import (
     BACKEND_POLICY_FIELDS,
@@ -94,14 +91,13 @@ def test_unknown_annotations_are_named_with_the_nearest() -> None:
         assert f"the nearest is {prefix}{right}" in said.note
 
 
-def test_an_annotation_of_ingress_nginx_is_ignored_and_what_says_the_same_is_named() -> None:
-    said = annotated(f"{NGINX_PREFIX}proxy-body-size", "8m")
-    assert (said.verdict, said.lets_in) == (Verdict.IGNORED, False)
-    assert "headgate.dev/max-body" in said.note
-
-
-def test_one_of_ingress_nginx_that_keeps_requests_out_is_marked() -> None:
-    assert annotated(f"{NGINX_PREFIX}whitelist-source-range", "10.0.0.0/8").lets_in
+def test_annotations_of_ingress_nginx_are_honoured_approximated_ignored_or_refused_by_their_rows() -> None:
+    assert annotated(f"{NGINX_PREFIX}proxy-body-size", "8m").verdict is Verdict.HONOURED
+    assert annotated(f"{NGINX_PREFIX}affinity-mode", "balanced").verdict is Verdict.APPROXIMATED
+    assert annotated(f"{NGINX_PREFIX}proxy-buffer-size", "8k").verdict is Verdict.IGNORED
+    refused = annotated(f"{NGINX_PREFIX}enable-modsecurity", "true")
+    assert (refused.verdict, refused.lets_in) == (Verdict.REFUSED, False)
+    assert "requests are refused" in refused.note
 
 
 def test_an_unknown_plugin_is_refused_and_one_that_the_operator_ignores_is_marked() -> None:
@@ -254,19 +250,6 @@ def test_objects_of_other_kinds_are_not_looked_at() -> None:
     delta = applied({**service(), "kind": "Endpoints"})
     assert delta.object is not None
     assert Audit().look_at(delta.ref, delta.object) is None
-
-
-def test_what_says_the_same_as_ingress_nginx_is_there() -> None:
-    texts = {name: what_instead(row) for name, row in NGINX_ANNOTATIONS.items()}
-    ours = {name for table in TABLES.values() for name in table.rows}
-    named = {one for text in texts.values() for one in re.findall(rf"{PREFIX}([a-z-]+)", text)}
-    plugins = {one for text in texts.values() for one in re.findall(r"plugin `([a-z-]+)`", text)}
-    assert named - ours == set()
-    assert plugins - CONFIGS.keys() == set()
-
-
-def test_the_page_has_the_table_of_ingress_nginx() -> None:
-    assert (DOCS / "audit.md").read_text().endswith(nginx_table())
 
 
 def test_the_page_of_apache_apisix_says_how_annotations_are_approximated() -> None:

@@ -31,7 +31,7 @@ from headgate.translator.sources.sharing import CLUSTERS, SERVICE_EXPORTS
 from headgate.translator.upstreams.held import held_upstream
 from headgate.translator.upstreams.resolution import UPSTREAM, ResolvedUpstream
 from headgate.translator.world.attachments import Provider, Providers
-from headgate.translator.world.graph import Graph, Lookups, Node, Output, Rule
+from headgate.translator.world.graph import Graph, Level, Lookups, Node, Output, Rule
 from headgate.translator.world.in_place import InPlace
 from headgate.translator.world.settings import DEFAULT_SETTINGS, TranslationSettings
 from headgate.translator.world.world import Check, KindKey, StoredKind, World
@@ -124,7 +124,7 @@ class Translation:
                 return None
             return with_versions(refuse_object(kind, ref, form, error), versions)
 
-        return Rule(f"{kind.stored.kind.kind} fragment", 1, translate, refuse)
+        return Rule(f"{kind.stored.kind.kind} fragment", Level.OBJECT, translate, refuse)
 
     @property
     def active_clusters(self) -> frozenset[str]:

@@ -236,8 +236,9 @@ def test_a_change_runs_only_what_asked_for_it(history: list[Any], last: tuple[An
         assert ran <= 2 * len(PORTS) + 2
     elif kind == "Ingress":
         policies = {manifest["metadata"]["name"] for manifest, *_ in history if manifest["kind"] == "HTTPRoutePolicy"}
-        # itself, its twin of the other group, a class, the upstreams and certificate that it needs, and policies for it
-        assert ran <= 2 + 1 + 3 + len(policies)
+        # itself, its twin of the other group, what is asked of its class and of all hosts, the upstreams and the
+        # certificate that it needs, and policies for it
+        assert ran <= 2 + 3 + 3 + len(policies)
 
 
 def test_an_endpoint_change_runs_one_node_and_changes_one_chunk() -> None:
@@ -285,7 +286,8 @@ def test_a_class_that_changes_without_changing_its_owner_runs_no_ingress() -> No
     runs = translation.graph.runs
     translation.apply(applied(ingress_class("ours", creationTimestamp="2024-01-01T00:00:00Z")))
     settle(translation)
-    assert translation.graph.runs - runs == 2  # whose it is, and what its GatewayProxy says
+    # whose it is, whether it is one of ingress-nginx, and what its GatewayProxy says
+    assert translation.graph.runs - runs == 3
 
 
 def test_the_last_user_of_an_upstream_takes_it_along() -> None:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from fakes.translator.deltas import EPOCH
 from headgate.common.deltas import Delta, Operation
 from headgate.common.resources import SERVICE, ObjectRef
-from headgate.translator.world.graph import Graph, Lookups, Node, Rule
+from headgate.translator.world.graph import Graph, Level, Lookups, Node, Rule
 from headgate.translator.world.world import EVERY, Index, StoredKind, World
 
 Labels = dict[str, str]
@@ -35,7 +35,7 @@ def ask(lookups: Lookups, question: Question) -> list[str]:
     return [labels["name"] for labels in found]
 
 
-ASK: Rule[Question, list[str]] = Rule("ask", 0, ask, lambda *_: [])
+ASK: Rule[Question, list[str]] = Rule("ask", Level.CLUSTER, ask, lambda *_: [])
 
 
 class Asked:

@@ -26,6 +26,8 @@ class Annotation:
     default: str = ""
     does: str = ""
     example: str = ""
+    drops: bool = False
+    """Whether nothing of the object is served when it cannot be read."""
     guards: bool = False
     """Whether it keeps requests out: when it cannot be read, all are refused rather than let in."""
     is_private: bool = False

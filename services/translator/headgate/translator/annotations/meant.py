@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 from headgate.common.plugins.catalogue import CONFIGS
 from headgate.translator.annotations.annotation import PREFIX
-from headgate.translator.annotations.nginx import NGINX_ANNOTATIONS
+from headgate.translator.annotations.nginx import NGINX_PREFIX, NGINX_TABLE
 
 _NETWORKS: Final = frozenset(
     (
@@ -85,7 +85,5 @@ def meant_guard(kind: str, name: str) -> Meant | None:
     plugin = _PLUGINS.get(name) or (name if name in CONFIGS else None)
     if plugin is not None:
         return Meant("plugins", f"plugin {plugin} in {PREFIX}plugins")
-    row = NGINX_ANNOTATIONS.get(name)
-    if row is None or not row.guards or name.startswith("proxy-ssl-"):
-        return None
-    return Meant("plugins", row.instead.replace("~", PREFIX).replace("`", ""))
+    row = NGINX_TABLE.rows.get(name)
+    return Meant("plugins", f"{NGINX_PREFIX}{name}") if row is not None and row.guards else None

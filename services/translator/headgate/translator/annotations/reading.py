@@ -42,6 +42,12 @@ class Reading:
         self.problems: list[Problem] = []
         self.unreadable: list[str] = []
         """Names of annotations that keep requests out and cannot be read."""
+        self.dropping: list[str] = []
+        """Names of annotations that cannot be read, so that nothing of the object is served."""
+
+    def note(self, name: str, written: Any) -> None:
+        """Take what is written of an annotation that is not read."""
+        self._written[name] = written
 
     def take(self, name: str, written: Any) -> None:
         """Read one annotation of the table."""
@@ -62,6 +68,8 @@ class Reading:
         annotation = self._table.rows[name]
         if annotation.guards and name not in self.unreadable:
             self.unreadable.append(name)
+        if annotation.drops and name not in self.dropping:
+            self.dropping.append(name)
         self._complain("InvalidAnnotation", name, annotation, message)
 
     def warn_unknown(self, name: str, written: Any) -> None:
@@ -96,15 +104,17 @@ class Reading:
 
     def _complain(self, reason: str, name: str, annotation: Annotation, message: str) -> None:
         closed = "its port stays closed" if annotation.sets.startswith("stream.") else "every request is refused"
+        closed = "nothing of the object is served" if annotation.drops else closed
+        stays_out = annotation.guards or annotation.drops
         guarded = f"until then the last good version stays in force, or {closed}"
         written = self._written.get(annotation.name)
         self.problems.append(
             Problem(
-                severity=Severity.ERROR if annotation.guards else Severity.WARNING,
+                severity=Severity.ERROR if stays_out else Severity.WARNING,
                 reason=reason,
                 field=self._table.field(name),
                 value=None if written is None else "***" if annotation.is_private else shown(written),
-                message=f"{message}; {guarded if annotation.guards else 'it is ignored'}",
+                message=f"{message}; {guarded if stays_out else 'it is ignored'}",
             )
         )
 

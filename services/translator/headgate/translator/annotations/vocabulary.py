@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from headgate.common.resources import INGRESS, SERVICE, ResourceKind
 from headgate.translator.annotations.annotation import PREFIX, AnnotationTable
-from headgate.translator.annotations.nginx import NGINX_ANNOTATIONS, NGINX_PREFIX, what_instead
+from headgate.translator.annotations.nginx import NGINX_PREFIX, NGINX_TABLE, NginxAnnotation
 from headgate.translator.annotations.reading import nearest
 from headgate.translator.manifests.verdicts import Verdict, plain
 
@@ -70,14 +70,22 @@ def _judge_ours(kind: ResourceKind, name: str) -> AnnotationVerdict:
 
 
 def _judge_nginx(kind: ResourceKind, name: str) -> AnnotationVerdict:
-    row = NGINX_ANNOTATIONS.get(name)
+    row = NGINX_TABLE.rows.get(name)
     if row is None:
-        near = nearest(name, NGINX_ANNOTATIONS)
+        near = nearest(name, NGINX_TABLE.rows)
         hint = f"; the nearest is {NGINX_PREFIX}{near}" if near else ""
         return AnnotationVerdict(Verdict.IGNORED, f"there is no such annotation of ingress-nginx{hint}")
-    opens = ", so that requests come in which it keeps out" if row.guards else ""
-    note = plain(f"not read{opens}; here: {what_instead(row)}")
-    return AnnotationVerdict(Verdict.IGNORED, note, lets_in=row.guards)
+    assert isinstance(row, NginxAnnotation)
+    if kind.kind != INGRESS.kind:
+        return AnnotationVerdict(Verdict.IGNORED, "read on Ingresses only")
+    if row.refused:
+        outcome = "; requests are refused" if row.guards else ""
+        return AnnotationVerdict(Verdict.REFUSED if row.guards else Verdict.IGNORED, plain(f"{row.refused}{outcome}"))
+    if row.ignored:
+        return AnnotationVerdict(Verdict.IGNORED, plain(row.ignored))
+    if row.approximation:
+        return AnnotationVerdict(Verdict.APPROXIMATED, plain(row.approximation))
+    return HONOURED
 
 
 OURS = Vocabulary(PREFIX, _judge_ours)

@@ -30,6 +30,7 @@ from headgate.translator.assembly.ownership import (
     Sharing,
     Tenant,
     admit,
+    claims_host,
     find_owner,
     name_host,
     tenant_of,
@@ -111,11 +112,12 @@ def merge_host(
 
 def _admitted(ownership: HostOwnership, users: Iterable[Fragment], lost: Lost) -> list[Admitted]:
     """Return the claims that compete for the host, those that win first."""
+    is_owned = any(claims_host(fragment, ownership.host) for fragment in users)
     claims = (
         Admitted(ownership.rank(fragment.identity), position, claim, fragment.identity)
         for position, fragment in enumerate(users)
         for claim in fragment.routes
-        if claim.host == ownership.host
+        if claim.host == ownership.host and not (claim.is_alias and is_owned)
     )
     admitted: list[Admitted] = []
     for each in admit(ownership, claims):

@@ -103,7 +103,7 @@ def claims_host(fragment: Fragment, host: str) -> bool:
     """Whether an object claims a host. Canaries and certificates alone do not."""
     return (
         host in fragment.hosts
-        or any(claim.host == host for claim in fragment.routes)
+        or any(claim.host == host and not claim.is_alias for claim in fragment.routes)
         or any(claim.host == host for claim in fragment.tls)
     )
 

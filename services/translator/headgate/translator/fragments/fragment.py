@@ -75,6 +75,8 @@ class RouteClaim(NamedTuple):
     """Where the path was written."""
     is_refused: bool = False
     """Answers 503 whatever the request: no canary takes a part of it."""
+    is_alias: bool = False
+    """Counts only as long as no object has the host as its own."""
 
 
 class CanaryClaim(NamedTuple):

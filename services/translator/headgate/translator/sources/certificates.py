@@ -10,7 +10,7 @@ from headgate.common.resources import SECRET, JsonObject
 from headgate.common.sealing import ClusterValue, SealedSecret
 from headgate.common.table import Certificate, Provenance
 from headgate.translator.fragments.fragment import CertificateRef
-from headgate.translator.world.graph import Lookups, Rule
+from headgate.translator.world.graph import Level, Lookups, Rule
 from headgate.translator.world.world import StoredKind
 
 TLS_TYPE = "kubernetes.io/tls"
@@ -152,4 +152,4 @@ SECRETS = StoredKind(
     combine=combine_secrets,
     sample=TlsSecret(sealed=None, problem=None, authorities_pem="-"),
 )
-CERTIFICATE: Rule[CertificateRef, Certificate | None] = Rule("certificate", 2, read_certificate, _give_up)
+CERTIFICATE: Rule[CertificateRef, Certificate | None] = Rule("certificate", Level.REFERENCE, read_certificate, _give_up)

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from headgate.common.resources import INGRESS_CLASS, JsonObject
 from headgate.translator.manifests.reading import as_object, as_text, creation_time, metadata
-from headgate.translator.world.graph import Lookups, Rule
+from headgate.translator.world.graph import Level, Lookups, Rule
 from headgate.translator.world.settings import TranslationSettings
 from headgate.translator.world.world import EVERY, StoredKind
 
@@ -124,4 +124,4 @@ def why_foreign(name: str | None, classes: Sequence[IngressClass], settings: Tra
     return f"no ingressClassName, and the default class {default.name!r} is of {default.controller!r}; {remedy}"
 
 
-CLASS_IS_OURS: Rule[ClassQuestion, bool] = Rule("ingress class", 0, _decide, lambda *_: False, is_memo=True)
+CLASS_IS_OURS: Rule[ClassQuestion, bool] = Rule("ingress class", Level.CLUSTER, _decide, lambda *_: False, is_memo=True)

@@ -1,21 +1,36 @@
 """A port of a Service that is spoken to in another way than its own objects say."""
 
+import hashlib
 from typing import Any, NamedTuple
 
 from headgate.common.table import BackendProtocol
 from headgate.common.table.upstream_key import UpstreamKey
 from headgate.translator.fragments.upstream_refs import ServicePortRef
-from headgate.translator.manifests.patches import NO_UPSTREAM_PATCH
+from headgate.translator.manifests.patches import NO_UPSTREAM_PATCH, UpstreamPatch
 from headgate.translator.sources.policies import BACKEND_POLICIES, ServicePortTarget
 from headgate.translator.sources.sharing import find_service
 from headgate.translator.upstreams.resolution import ResolvedUpstream, resolve_upstream
 from headgate.translator.world.graph import Lookups
 
-_AS, _POLICY = "as=", "policy"
+_AS, _WITH, _POLICY = "as=", "with=", "policy"
+
+
+class Override(NamedTuple):
+    """What the object that refers to a Service says of the upstream; goes before what the Service's annotations say."""
+
+    digest: str
+    """By which it is told from others."""
+    patch: UpstreamPatch
+
+    @classmethod
+    def of(cls, patch: UpstreamPatch) -> "Override":
+        """Return the override with a patch."""
+        text = patch.model_dump_json(exclude_defaults=True).encode()
+        return cls(hashlib.blake2b(text, digest_size=9).hexdigest(), patch)
 
 
 class OverriddenService(NamedTuple):
-    """A port of a Service with a policy, with a protocol chosen by the object that refers to it, or both."""
+    """A port of a Service with a policy, or with a protocol or other settings of the object that refers to it."""
 
     cluster: str
     namespace: str
@@ -23,6 +38,7 @@ class OverriddenService(NamedTuple):
     port: int | str
     protocol: BackendProtocol | None = None
     has_policy: bool = False
+    override: Override | None = None
 
     @property
     def kind(self) -> str:
@@ -33,18 +49,22 @@ class OverriddenService(NamedTuple):
     def key(self) -> str:
         """Key of the upstream in the table."""
         protocol = (f"{_AS}{self.protocol}",) if self.protocol is not None else ()
-        variant = (*protocol, _POLICY) if self.has_policy else protocol
+        override = (f"{_WITH}{self.override.digest}",) if self.override is not None else ()
+        variant = (*protocol, *override, *((_POLICY,) if self.has_policy else ()))
         return str(UpstreamKey(self.cluster, self.namespace, self.name, port=self.port, variant=variant))
 
     @classmethod
     def of_key(cls, key: UpstreamKey) -> "OverriddenService | None":
         """Return the reference with this key, if it is of this kind."""
         protocols = [part.removeprefix(_AS) for part in key.variant if part.startswith(_AS)]
+        digests = [part.removeprefix(_WITH) for part in key.variant if part.startswith(_WITH)]
         has_policy = _POLICY in key.variant
-        if key.port is None or not key.variant or len(key.variant) != len(protocols[:1]) + has_policy:
+        known = len(protocols[:1]) + len(digests[:1]) + has_policy
+        if key.port is None or not key.variant or len(key.variant) != known:
             return None
         protocol = BackendProtocol(protocols[0]) if protocols else None
-        return cls(key.cluster, key.namespace, key.name, key.port, protocol, has_policy)
+        override = Override(digests[0], NO_UPSTREAM_PATCH) if digests else None
+        return cls(key.cluster, key.namespace, key.name, key.port, protocol, has_policy, override)
 
     def resolve(self, lookups: Lookups) -> ResolvedUpstream:
         """Find the endpoints. What the Service's annotations say goes before a policy."""
@@ -56,6 +76,8 @@ class OverriddenService(NamedTuple):
             service = find_service(lookups, self.namespace, self.name)
             said = service.policy.upstream if service is not None and service.policy else NO_UPSTREAM_PATCH
             fields |= said.over(policy.upstream).said
+        if self.override is not None:
+            fields |= self.override.patch.said
         if self.protocol is not None:
             fields["protocol"] = self.protocol
         return resolved._replace(entry=resolved.entry.model_copy(update=fields))

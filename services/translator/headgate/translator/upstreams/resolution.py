@@ -23,7 +23,7 @@ from headgate.translator.sources.endpoints import (
 )
 from headgate.translator.sources.services import EXTERNAL_NAME, SERVICES, Service, ServicePort, port_names
 from headgate.translator.sources.sharing import ClusterPart, exporters, join, settings_of, sharers
-from headgate.translator.world.graph import Lookups, Rule
+from headgate.translator.world.graph import Level, Lookups, Rule
 from headgate.translator.world.last_good import ObjectVersions
 
 SERVICE_IMPORT = "ServiceImport"
@@ -232,4 +232,4 @@ def _give_up(ref: UpstreamRef, error: Exception) -> ResolvedUpstream:
     return unavailable(ref, BackendFault("InternalError", message))
 
 
-UPSTREAM: Rule[UpstreamRef, ResolvedUpstream] = Rule("upstream", 2, resolve_upstream, _give_up)
+UPSTREAM: Rule[UpstreamRef, ResolvedUpstream] = Rule("upstream", Level.REFERENCE, resolve_upstream, _give_up)

@@ -13,6 +13,7 @@ Rejected: rebuilding everything after each change, as Contour does; at 10,000 In
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
 
 from headgate.common.resources import ObjectRef
@@ -89,12 +90,21 @@ class Lookups(Protocol):
         ...
 
 
+class Level(IntEnum):
+    """When rules run: what is known of a cluster, then of objects together, then objects, then what they refer to."""
+
+    CLUSTER = 0
+    SHARED = 1
+    OBJECT = 2
+    REFERENCE = 3
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Rule(Generic[A, T]):
     """How a derived value is computed. `eq=False`: a rule is itself only."""
 
     name: str
-    level: int
+    level: Level
     """Runs after all rules of lower levels; may derive from memos of lower levels only."""
     compute: Callable[[Lookups, A], T]
     on_error: Callable[[A, Exception], T]
@@ -122,9 +132,6 @@ class Completeness(NamedTuple):
     cluster: str
 
 
-LEVELS = 3
-
-
 class Graph:
     """Derived nodes over a world."""
 
@@ -138,7 +145,7 @@ class Graph:
         self._asked: dict[Node, tuple[Hashable, ...]] = {}
         self._askers: dict[Hashable, set[Node]] = {}
         self._memos: dict[Node, Any] = {}
-        self._dirty: tuple[dict[Node, None], ...] = tuple({} for _ in range(LEVELS))
+        self._dirty: tuple[dict[Node, None], ...] = tuple({} for _ in Level)
         self._complete: set[str] = set()
         self.runs = 0
         """Nodes run so far."""

@@ -40,10 +40,13 @@ class CorsConfig(PluginConfig, plugin="cors"):
     timing_allow_origins_by_regex: tuple[PatternText, ...] = ()
     preflight_status: int = Field(default=200, ge=200, le=299)
     """Of the answer to a preflight."""
+    unconditional: bool = False
+    """Every `OPTIONS` of an allowed origin counts as a preflight, and `*` holds for requests without an `Origin`, too.
+    It may stand beside `allow_credential`, as ingress-nginx sends it: browsers read it for requests without them."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if self.allow_credential:
+        if self.allow_credential and not self.unconditional:
             starred = [
                 field
                 for field in ("allow_origins", "allow_methods", "allow_headers", "expose_headers")

@@ -26,6 +26,8 @@ class RedirectConfig(PluginConfig, plugin="redirect"):
     append_query_string: bool = False
     """Add the request's query to `uri` or `regex_uri`."""
     https_port: int = Field(default=443, ge=1, le=65535)
+    strip_trailing_slash: bool = False
+    """With `http_to_https`: without the slash that the URL ends with."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -33,4 +35,6 @@ class RedirectConfig(PluginConfig, plugin="redirect"):
             raise ValueError("needs exactly one of http_to_https, uri and regex_uri")
         if self.http_to_https and self.append_query_string:
             raise ValueError("http_to_https keeps the query by itself: leave append_query_string out")
+        if self.strip_trailing_slash and not self.http_to_https:
+            raise ValueError("strip_trailing_slash is for http_to_https only")
         return self

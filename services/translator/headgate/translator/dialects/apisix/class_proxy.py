@@ -19,7 +19,7 @@ from headgate.translator.manifests.specs import Spec, refuse, warn
 from headgate.translator.sources.addresses import parse_address
 from headgate.translator.sources.classes import ClassQuestion, find_class
 from headgate.translator.sources.services import SERVICES
-from headgate.translator.world.graph import Lookups, Rule
+from headgate.translator.world.graph import Level, Lookups, Rule
 from headgate.translator.world.settings import TranslationSettings
 
 _METADATA_FIELD = "spec.pluginMetadata"
@@ -51,7 +51,7 @@ def _find_settings(lookups: Lookups, question: ClassQuestion) -> ProxySettings:
 
 
 PROXY_SETTINGS: Rule[ClassQuestion, ProxySettings] = Rule(
-    "gateway proxy of a class", 0, _find_settings, lambda *_: ProxySettings(), is_memo=True
+    "gateway proxy of a class", Level.CLUSTER, _find_settings, lambda *_: ProxySettings(), is_memo=True
 )
 
 

@@ -4,6 +4,9 @@ The header decides first, then the cookie, then the weight (ingress-nginx `route
 with a value or a pattern of its own decides for the canary only. Unlike there, a route may have several canaries.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 from headgate.common.table import AllOf, AnyOf, Canary, Compare, Condition, Not, Operator, Subject
 from headgate.translator.annotations import Reading
 
@@ -18,19 +21,27 @@ def read_canary(reading: Reading) -> Canary | None:
             if name != "canary" and "canary" not in reading.unreadable:
                 reading.refuse(name, 'must be together with canary: "true"')
         return None
-    when, unless = _by_header(reading)
-    if "cookie" in written:
-        when, unless = _then_by_cookie(written["cookie"], when, unless)
-    return Canary(upstream="", when=when, unless=unless, share=written.get("weight", 0) / 100)
-
-
-def _by_header(reading: Reading) -> tuple[Condition | None, Condition | None]:
-    written = reading.group("canary")
-    name = written.get("header")
-    if name is None:
+    if "header" not in written:
         for further in ("canary-by-header-value", "canary-by-header-regex"):
             if further in reading.written("canary"):
                 reading.refuse(further, "must be together with canary-by-header")
+    return make_canary(written, written.get("weight", 0) / 100)
+
+
+def make_canary(written: Mapping[str, Any], share: float) -> Canary:
+    """Return a canary by what is written of header and cookie; `share` of the requests for which these do not decide.
+
+    Fields are `header`, `header_value`, `header_regex` and `cookie`.
+    """
+    when, unless = _by_header(written)
+    if "cookie" in written:
+        when, unless = _then_by_cookie(written["cookie"], when, unless)
+    return Canary(upstream="", when=when, unless=unless, share=share)
+
+
+def _by_header(written: Mapping[str, Any]) -> tuple[Condition | None, Condition | None]:
+    name = written.get("header")
+    if name is None:
         return None, None
     if "header_value" in written:
         return Compare(subject=Subject.HEADER, name=name, values=(written["header_value"],)), None

@@ -3,6 +3,8 @@
 from headgate.common.resources import INGRESS, LEGACY_INGRESS, JsonObject
 from headgate.translator.annotations import ours
 from headgate.translator.annotations.apisix import apisix_annotations
+from headgate.translator.annotations.nginx.reading import nginx_annotations
+from headgate.translator.dialects.ingress.nginx.hosts import ALIASED_HOSTS, CONCERNS_HOSTS, PATTERN_HOSTS, TLS_HOSTS
 from headgate.translator.manifests.reading import as_object, as_text, metadata
 from headgate.translator.objects.document import document_kind
 
@@ -19,8 +21,9 @@ def class_name(manifest: JsonObject) -> str | None:
 def _annotations(manifest: JsonObject) -> JsonObject:
     annotations = as_object(metadata(manifest).get("annotations"))
     named = {key: annotations[key] for key in (CLASS_ANNOTATION,) if key in annotations}
-    return named | ours(manifest) | apisix_annotations(manifest)
+    return named | ours(manifest) | apisix_annotations(manifest) | nginx_annotations(manifest)
 
 
-STORED = document_kind(INGRESS, annotations=_annotations)
-LEGACY_STORED = document_kind(LEGACY_INGRESS, annotations=_annotations)
+_INDEXES = (CONCERNS_HOSTS, PATTERN_HOSTS, ALIASED_HOSTS, TLS_HOSTS)
+STORED = document_kind(INGRESS, annotations=_annotations, indexes=_INDEXES)
+LEGACY_STORED = document_kind(LEGACY_INGRESS, annotations=_annotations, indexes=_INDEXES)

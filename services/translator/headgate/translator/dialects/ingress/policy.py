@@ -28,9 +28,11 @@ from headgate.translator.annotations.apisix import (
     apisix_annotations,
     read_apisix_annotations,
 )
+from headgate.translator.annotations.nginx import NGINX_PREFIX
 from headgate.translator.annotations.reading import field_of
 from headgate.translator.dialects.ingress.canary import read_canary
 from headgate.translator.dialects.ingress.document import class_name
+from headgate.translator.dialects.ingress.nginx.policy import NginxPolicy
 from headgate.translator.fragments.fragment import BackendUse
 from headgate.translator.manifests.patches import NO_ROUTE_PATCH, RoutePatch
 from headgate.translator.manifests.reading import shown
@@ -88,7 +90,9 @@ _NOTHING_SAID = IngressPolicy(
 )
 
 
-def read_policy(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) -> IngressPolicy:
+def read_policy(
+    ref: ObjectRef, manifest: JsonObject, lookups: Lookups, nginx: NginxPolicy | None = None
+) -> IngressPolicy:
     """Read an Ingress' annotations, and what policies say of all its routes.
 
     Looks up the Secret of clients' authorities, where one is named.
@@ -97,6 +101,8 @@ def read_policy(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) -> Ingre
     policy = _read(ref, annotations, lookups) if annotations else _NOTHING_SAID
     if of_apisix:
         policy = _add_apisix(ref, policy, of_apisix, class_name(manifest), lookups)
+    if nginx is not None:
+        policy = _add_nginx(ref, policy, nginx)
     target = ObjectTarget(INGRESS.group, INGRESS.kind, ref.namespace, ref.name)
     found = lookups.attached(ROUTE_POLICIES, target)
     return policy if found == NO_ROUTE_POLICY else _add_policy(ref, policy, found)
@@ -109,6 +115,14 @@ def _add_policy(ref: ObjectRef, policy: IngressPolicy, found: RoutePolicy) -> In
         patch=policy.patch.over(found.patch),
         refusal=policy.refusal or refusal,
         is_unreadable=policy.is_unreadable or bool(refusal),
+    )
+
+
+def _add_nginx(ref: ObjectRef, policy: IngressPolicy, nginx: NginxPolicy) -> IngressPolicy:
+    """Add what annotations of ingress-nginx say of all routes alike; ours and those of Apache APISIX go before them."""
+    unreadable = nginx.reading.unreadable
+    return replace(
+        policy, canary=policy.canary or nginx.canary, refusal=policy.refusal or _refusal(ref, unreadable, NGINX_PREFIX)
     )
 
 

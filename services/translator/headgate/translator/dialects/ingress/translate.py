@@ -28,6 +28,7 @@ from headgate.common.table import (
 from headgate.translator.dialects.ingress.canary import narrow
 from headgate.translator.dialects.ingress.document import class_name
 from headgate.translator.dialects.ingress.legacy import is_legacy, restore_field, restore_problems, upgrade
+from headgate.translator.dialects.ingress.nginx.ingress import NginxIngress
 from headgate.translator.dialects.ingress.parse import (
     Backend,
     IngressSpec,
@@ -49,13 +50,13 @@ from headgate.translator.fragments.fragment import (
 )
 from headgate.translator.fragments.route_cost import MAX_COST, TOO_COSTLY, host_cost, route_cost
 from headgate.translator.fragments.upstream_refs import RefusalRef, ResourceRef, ServicePortRef, UpstreamRef
-from headgate.translator.manifests.patches import NO_ROUTE_PATCH
+from headgate.translator.manifests.patches import NO_ROUTE_PATCH, NO_UPSTREAM_PATCH
 from headgate.translator.manifests.reading import shown
 from headgate.translator.objects.document import identify
 from headgate.translator.sources.addresses import CLASS_ADDRESSES
 from headgate.translator.sources.certificates import PAIR, SECRETS, covers, stand_in
 from headgate.translator.sources.policies import BACKEND_POLICIES, BackendPolicy, ServicePortTarget
-from headgate.translator.upstreams.overridden import OverriddenService
+from headgate.translator.upstreams.overridden import OverriddenService, Override
 from headgate.translator.world.graph import Lookups
 
 KIND = "Ingress"
@@ -67,18 +68,21 @@ _CATCH_ALL = PathMatch(type=PathType.PREFIX, value="/")
 def translate_ingress(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) -> Fragment:
     """Return what an Ingress that is ours contributes."""
     legacy = is_legacy(manifest)
-    policy = read_policy(ref, manifest, lookups)
+    nginx = NginxIngress(ref, manifest, lookups)
+    policy = read_policy(ref, manifest, lookups, nginx.policy)
     problems: list[Problem] = []
     spec = parse_ingress(upgrade(manifest) if legacy else manifest, problems, policy.path_type)
     if legacy:
         problems = restore_problems(problems)
     policy = _within_bounds(ref, policy, spec, problems)
-    problems = [*policy.problems, *problems]
+    problems = [*nginx.problems, *policy.problems, *problems]
+    if nginx.is_dropped:
+        return Fragment(identity=identify(ref, manifest), problems=tuple(problems))
     if legacy or not spec.is_clean:
         problems += find_unknown_fields(manifest)
     written: Callable[[str], str] = restore_field if legacy else str
-    backends = _Backends(ref, policy, lookups)
-    routes = [*_rule_routes(ref, spec, backends, problems), *_default_routes(ref, spec, backends, written)]
+    backends = _Backends(ref, policy, lookups, nginx)
+    routes = [*_rule_routes(ref, spec, backends, nginx, problems), *_default_routes(ref, spec, backends, written)]
     hosts = tuple(dict.fromkeys(rule.host for rule in spec.rules))
     fragment = Fragment(
         identity=identify(ref, manifest),
@@ -86,17 +90,18 @@ def translate_ingress(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) ->
         hosts=hosts,
         routes=tuple(routes),
         backends=(*_backend_uses(spec, backends, written), *policy.backends),
-        names=tuple(claim for entry in spec.tls for claim in _claim_names(ref, entry, lookups, problems)),
+        names=tuple(claim for entry in spec.tls for claim in _claim_names(ref, entry, lookups, nginx, problems)),
         problems=tuple(problems),
         addresses=lookups.attached(CLASS_ADDRESSES, class_name(manifest)),
     )
     if policy.canary is not None:
         return _as_canary(fragment, policy, policy.canary)
-    if not policy.concerns_routes and policy.tls is None:
-        return fragment
+    if not policy.concerns_routes and policy.tls is None and nginx.policy is None:
+        return replace(fragment, routes=(*routes, *nginx.further(routes)))
+    changed = [_with_policy(claim, ref, policy, nginx) for claim in routes]
     return replace(
         fragment,
-        routes=tuple(_with_policy(claim, ref, policy) for claim in routes),
+        routes=(*changed, *nginx.further(changed)),
         backends=(*fragment.backends, *_refusal_uses(ref, policy)),
         tls=tuple(TlsClaim(host, policy.tls, policy.tls_field) for host in hosts or (ANY_HOST,) if policy.tls),
     )
@@ -122,8 +127,10 @@ def _within_bounds(ref: ObjectRef, policy: IngressPolicy, spec: IngressSpec, pro
 class _Backends:
     """What the backends of one Ingress are in the table."""
 
-    def __init__(self, ref: ObjectRef, policy: IngressPolicy, lookups: Lookups) -> None:
+    def __init__(self, ref: ObjectRef, policy: IngressPolicy, lookups: Lookups, nginx: NginxIngress) -> None:
         self._ref, self._policy, self._lookups = ref, policy, lookups
+        said = nginx.policy.upstream if nginx.policy is not None else NO_UPSTREAM_PATCH
+        self._override = Override.of(said) if said.said else None
         self._namespace = policy.namespace or ref.namespace
         self._found: dict[tuple[str, int | str], BackendPolicy | None] = {}
 
@@ -140,8 +147,9 @@ class _Backends:
         if isinstance(backend, ResourceBackend):
             return ResourceRef(cluster, self._ref.namespace, backend.api_group, backend.kind, backend.name)
         has_policy = self._policy_of(backend) is not None
-        if protocol is not None or has_policy:
-            return OverriddenService(cluster, self._namespace, backend.service, backend.port, protocol, has_policy)
+        if protocol is not None or has_policy or self._override is not None:
+            port = (cluster, self._namespace, backend.service, backend.port)
+            return OverriddenService(*port, protocol, has_policy, self._override)
         return ServicePortRef(cluster, self._namespace, backend.service, backend.port)
 
     def route_fields(self, backend: Backend) -> JsonObject:
@@ -150,14 +158,15 @@ class _Backends:
         return policy.route.fields if policy else {}
 
 
-def _with_policy(claim: RouteClaim, ref: ObjectRef, policy: IngressPolicy) -> RouteClaim:
-    if not policy.concerns_routes:
+def _with_policy(claim: RouteClaim, ref: ObjectRef, policy: IngressPolicy, nginx: NginxIngress) -> RouteClaim:
+    patch = policy.patch.over(nginx.patch(claim)) if nginx.policy is not None else policy.patch
+    if not patch.said and policy.refusal is None:
         return claim
     change: JsonObject = {"when": policy.patch.when, "rank": _rank(claim.route.rank, policy)}
     if policy.refusal is not None:
         change["backends"] = (TableBackend(upstream=_refusal(ref, policy.refusal).key),)
         return claim._replace(route=claim.route.model_copy(update=change), is_refused=True)
-    return claim._replace(route=claim.route.model_copy(update=change | policy.patch.fields))
+    return claim._replace(route=claim.route.model_copy(update=change | patch.fields))
 
 
 def _rank(rank: Rank, policy: IngressPolicy) -> Rank:
@@ -195,7 +204,7 @@ def _as_canary(fragment: Fragment, policy: IngressPolicy, canary: Canary) -> Fra
 
 
 def _rule_routes(
-    ref: ObjectRef, spec: IngressSpec, backends: _Backends, problems: list[Problem]
+    ref: ObjectRef, spec: IngressSpec, backends: _Backends, nginx: NginxIngress, problems: list[Problem]
 ) -> Iterator[RouteClaim]:
     seen: dict[tuple[str, PathType, str], str] = {}
     for rule in spec.rules:
@@ -206,8 +215,9 @@ def _rule_routes(
                 field = f"{path.field}.path"
                 problems.append(Problem(reason="DuplicatePath", field=field, value=shown(path.path), message=message))
                 continue
-            match = PathMatch(type=path.type, value=path.path)
-            yield _claim(ref, rule.host, match, path.backend, backends, path.field)
+            match = nginx.match(rule.host, path, problems)
+            if match is not None:
+                yield _claim(ref, rule.host, match, path.backend, backends, path.field)
 
 
 def _default_routes(
@@ -257,7 +267,9 @@ def _backend_uses(spec: IngressSpec, backends: _Backends, written: Callable[[str
         yield BackendUse(upstream, intern(name_field), intern(port_field))
 
 
-def _claim_names(ref: ObjectRef, entry: TlsRule, lookups: Lookups, problems: list[Problem]) -> Iterator[NameClaim]:
+def _claim_names(
+    ref: ObjectRef, entry: TlsRule, lookups: Lookups, nginx: NginxIngress, problems: list[Problem]
+) -> Iterator[NameClaim]:
     """The server names of one TLS entry. Hosts of an unusable Secret get the gateway's fallback certificate."""
     if entry.secret is None:
         return
@@ -280,6 +292,7 @@ def _claim_names(ref: ObjectRef, entry: TlsRule, lookups: Lookups, problems: lis
         if not covers(names, host.name):
             problems.append(_uncovered(ref, entry.secret, host.name, host.field, secret.names[:_SHOWN_NAMES]))
         yield NameClaim(host.name, certificate, host.field)
+        yield from (NameClaim(twin, certificate, host.field) for twin in nginx.twins(host.name) if covers(names, twin))
 
 
 def _uncovered(ref: ObjectRef, secret: str, host: str, field: str, names: tuple[str, ...]) -> Problem:

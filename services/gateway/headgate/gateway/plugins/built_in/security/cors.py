@@ -62,9 +62,11 @@ class Cors(Plugin[CorsConfig]):
     def on_request(self, request: Request) -> Response | None:
         """Answer a preflight."""
         request.variables[DECIDES] = True
-        if request.method != "OPTIONS" or "Access-Control-Request-Method" not in request.headers:
+        if request.method != "OPTIONS":
             return None
-        origin = request.headers.get("Origin")
+        if not self.config.unconditional and "Access-Control-Request-Method" not in request.headers:
+            return None
+        origin = self._origin(request)
         if origin is None or self._origins.allow(origin) is None:
             return None
         return Response(self.config.preflight_status, reason="preflight")
@@ -75,7 +77,7 @@ class Cors(Plugin[CorsConfig]):
         headers = response.headers
         if not self._origins.any:
             headers.add_to_list("Vary", "Origin")
-        origin = request.headers.get("Origin")
+        origin = self._origin(request)
         if origin is None:
             return
         timing = None if self._timing is None else self._timing.allow(origin)
@@ -95,6 +97,10 @@ class Cors(Plugin[CorsConfig]):
         if config.allow_credential:
             headers.set("Access-Control-Allow-Credentials", "true")
         self._allow_headers(request, response)
+
+    def _origin(self, request: Request) -> str | None:
+        """Return the origin that a request is of; empty for one of none that is treated as if it had one."""
+        return request.headers.get("Origin", "" if self.config.unconditional else None)
 
     def _allow_headers(self, request: Request, response: Response) -> None:
         allowed: str | None = self.config.allow_headers

@@ -37,7 +37,9 @@ class Redirect(Plugin[RedirectConfig]):
                 return Response.refusal(400, "without a Host it is unknown where to redirect to")
             port = "" if config.https_port == 443 else f":{config.https_port}"
             status = config.ret_code or (301 if request.method in _SAFE_METHODS else 308)
-            return _redirection(status, f"https://{request.host}{port}{request.original_target}")
+            target = request.original_target
+            target = target.removesuffix("/") if config.strip_trailing_slash else target
+            return _redirection(status, f"https://{request.host}{port}{target}")
         location = self._location(request)
         if location is None:
             return None

@@ -1,0 +1,105 @@
+"""Annotations of ingress-nginx about logs and traces, and those in nginx' own language."""
+
+from headgate.translator.annotations.nginx import values
+from headgate.translator.annotations.nginx.row import NginxAnnotation, Risk
+
+
+def _unread(text: str) -> str:
+    return text
+
+
+_NO_MODSECURITY = "there is no ModSecurity here, and nothing takes its place"
+_NO_SNIPPETS = "configuration of nginx is not interpreted yet: say what it does by annotations and plugins"
+
+OBSERVING = (
+    NginxAnnotation(
+        name="enable-access-log",
+        sets="logging.is_on",
+        read=values.boolean,
+        value="boolean",
+        default="true",
+        does="Whether requests are in the access log.",
+        example="false",
+    ),
+    NginxAnnotation(
+        name="enable-rewrite-log",
+        read=values.boolean,
+        value="boolean",
+        example="true",
+        ignored="`headgate explain` shows how a path is rewritten",
+    ),
+    NginxAnnotation(
+        name="enable-opentelemetry",
+        sets="tracing.is_on",
+        read=values.boolean,
+        value="boolean",
+        default="as the gateway's settings say",
+        does="Whether requests are traced.",
+        example="true",
+        ignored="all routes are traced where the gateway has an endpoint for traces",
+    ),
+    NginxAnnotation(
+        name="opentelemetry-trust-incoming-span",
+        read=values.boolean,
+        value="boolean",
+        example="false",
+        ignored="spans of clients are continued as the gateway's settings say",
+    ),
+    NginxAnnotation(
+        name="opentelemetry-operation-name",
+        read=_unread,
+        value="text",
+        example="shop",
+        ignored="spans have the names that the standard gives them",
+        risk=Risk.MEDIUM,
+    ),
+    *(
+        NginxAnnotation(
+            name=name, read=_unread, value="text", example="true", refused=_NO_MODSECURITY, guards=True, risk=risk
+        )
+        for name, risk in (
+            ("enable-modsecurity", Risk.LOW),
+            ("enable-owasp-core-rules", Risk.LOW),
+            ("modsecurity-snippet", Risk.CRITICAL),
+        )
+    ),
+    NginxAnnotation(
+        name="modsecurity-transaction-id",
+        read=_unread,
+        value="variable",
+        example="$request_id",
+        ignored=_NO_MODSECURITY,
+        risk=Risk.HIGH,
+    ),
+)
+SNIPPETS = tuple(
+    NginxAnnotation(
+        name=name,
+        read=_unread,
+        value="configuration of nginx",
+        example="more_set_headers 'X-Frame-Options: DENY';",
+        refused=_NO_SNIPPETS,
+        guards=True,
+        risk=Risk.CRITICAL,
+    )
+    for name in ("configuration-snippet", "server-snippet", "stream-snippet", "auth-snippet")
+)
+REMOVED = tuple(
+    NginxAnnotation(name=name, read=_unread, value="text", example="true", ignored=why)
+    for name, why in (
+        ("secure-backends", "removed in release 0.21 of ingress-nginx: write `backend-protocol: HTTPS`"),
+        ("grpc-backend", "removed in release 0.21 of ingress-nginx: write `backend-protocol: GRPC`"),
+        ("add-base-url", "removed in release 0.22 of ingress-nginx"),
+        ("base-url-scheme", "removed in release 0.22 of ingress-nginx"),
+        ("session-cookie-hash", "removed in release 0.23 of ingress-nginx"),
+        ("secure-verify-ca-secret", "removed in release 0.22 of ingress-nginx: write `proxy-ssl-secret`"),
+        ("global-rate-limit", "removed in release 1.10 of ingress-nginx: write `limit-rps`"),
+        ("global-rate-limit-window", "removed in release 1.10 of ingress-nginx"),
+        ("global-rate-limit-key", "removed in release 1.10 of ingress-nginx"),
+        ("global-rate-limit-ignored-cidrs", "removed in release 1.10 of ingress-nginx"),
+        ("enable-influxdb", "removed in release 1.10 of ingress-nginx"),
+        ("enable-opentracing", "removed in release 1.10 of ingress-nginx"),
+        ("opentracing-trust-incoming-span", "removed in release 1.10 of ingress-nginx"),
+    )
+)
+"""Names that manifests still have, and that the last release ignored as well."""

@@ -1,0 +1,62 @@
+"""`docs/nginx-annotations.md`, written from the table.
+
+`python -m headgate.translator.annotations.nginx.page > docs/nginx-annotations.md` brings it up to date.
+"""
+
+import sys
+from collections.abc import Iterator
+
+from headgate.translator.annotations.nginx import NGINX_PREFIX, SECTIONS, NginxAnnotation
+
+_HEAD = f"""\
+# Annotations of ingress-nginx
+
+To move an Ingress from ingress-nginx, leave its annotations as they are and ask what becomes of them:
+
+    headgate audit ingress.yaml
+
+The annotations `{NGINX_PREFIX}*` are read on every Ingress that Headgate serves. An Ingress that has one of them, or
+whose class is of the controller `k8s.io/ingress-nginx` or named `nginx`, is treated as ingress-nginx treats it: plain
+HTTP is redirected to HTTPS where there is a certificate, `/x` is redirected to `/x/` where only that is a path, bodies
+of requests have 1 MiB at most. If the paths of one Ingress are patterns, all paths of its hosts are, in other Ingresses
+too.
+
+An annotation of Headgate's own goes before one of Apache APISIX, and that before one of ingress-nginx.
+
+| mark | what it means |
+|---|---|
+| **guard** | it keeps requests out: when its value cannot be read, all requests are refused with 503 |
+| **drops** | when its value cannot be read, nothing of the Ingress is served, as with ingress-nginx |
+| ~ | it is followed with a difference, which is named |
+| – | it is ignored: requests are served without it |
+| ✗ | it is refused: requests are answered with 503 if it is a guard, and served without it otherwise |
+
+Other values that cannot be read are ignored with a warning, and an update with a bad value of a guard, or of one that
+drops, leaves the last good version in force. The column *risk* is the risk that ingress-nginx gives an annotation.
+
+"""
+
+
+def write_page() -> str:
+    """Return the page."""
+    return _HEAD + "\n".join("".join(_section(title, rows)) for title, rows in SECTIONS.items())
+
+
+def _section(title: str, rows: tuple[NginxAnnotation, ...]) -> Iterator[str]:
+    yield f"## {title}\n\n| annotation | value | default | what it does | example | risk |\n|---|---|---|---|---|---|\n"
+    for row in rows:
+        cells = (f"`{row.name}`", row.value, row.default, _told(row), f"`{row.example}`", row.risk.name.lower())
+        yield f"| {' | '.join(cells)} |\n"
+
+
+def _told(row: NginxAnnotation) -> str:
+    mark = "**guard** " if row.guards else "**drops** " if row.drops else ""
+    if row.refused:
+        return f"✗ {mark}{row.refused}"
+    if row.ignored:
+        return f"– {row.ignored}"
+    return f"{mark}{row.does}{f' ~ {row.approximation}.' if row.approximation else ''}"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(write_page())

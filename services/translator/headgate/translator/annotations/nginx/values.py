@@ -1,0 +1,272 @@
+"""Values of ingress-nginx' annotations, read as strictly as it validates them; all raise ValueError.
+
+What passes is a value of the table or a text of a small set of characters. No value is ever put into a text of another
+language.
+"""
+
+import ipaddress
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeVar
+from urllib.parse import urlsplit
+
+from headgate.common.table import HashKey
+from headgate.translator.manifests import texts
+
+T = TypeVar("T")
+_PLAIN: Final = r"\-._~A-Za-z0-9/:"
+_BOOLEANS: Final[Mapping[str, bool]] = {
+    **dict.fromkeys(("1", "t", "T", "TRUE", "true", "True"), True),
+    **dict.fromkeys(("0", "f", "F", "FALSE", "false", "False"), False),
+}
+_BASIC: Final = re.compile(rf"[{_PLAIN}]*")
+_URL: Final = re.compile(rf"[{_PLAIN},?&=]*")
+_PATH_WITH_CAPTURES: Final = re.compile(rf"/?[{_PLAIN}$]*")
+_SERVER_NAME: Final = re.compile(rf"[{_PLAIN}^$\[\](){{}}*+?|&=\\]*")
+_SIZE: Final = re.compile(r"(\d+)([bkmg]?)", re.IGNORECASE)
+_UNITS: Final = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+_ALIAS: Final = re.compile(rf"~[{_PLAIN}^$\[\](){{}}*+?|&=\\]+|(\*\.)?[A-Za-z0-9_]([-A-Za-z0-9._]*[A-Za-z0-9_])?")
+_REDIRECT: Final = re.compile(rf"[{_PLAIN},?&=$#%+@!;]*")
+_HEADERS: Final = re.compile(r"[A-Za-z0-9\-_, ]*")
+_INTEGER: Final = re.compile(r"[+-]?\d{1,18}")
+_MOST: Final = 1 << 40
+
+
+def boolean(text: str) -> bool:
+    """Read what Go's `ParseBool` reads."""
+    if text not in _BOOLEANS:
+        raise ValueError('must be "true" or "false"')
+    return _BOOLEANS[text]
+
+
+def integer(text: str) -> int:
+    """Read a whole number, without a unit."""
+    if not _INTEGER.fullmatch(text):
+        hint = f", without a unit: {text[:-1]}" if re.fullmatch(r"\d+[smhkKMG]", text) else ""
+        raise ValueError(f"must be a whole number{hint}")
+    return int(text)
+
+
+def seconds(text: str) -> float | None:
+    """Read a time limit in seconds; 0 sets none."""
+    return float(integer(text)) or None
+
+
+def between(least: int, most: int, default: int) -> Callable[[str], int]:
+    """Read a whole number; one beyond the bounds counts as the default."""
+
+    def read(text: str) -> int:
+        number = integer(text)
+        return number if least <= number <= most else default
+
+    return read
+
+
+def count(text: str) -> int:
+    """Read a number of which those below zero count as none."""
+    return max(0, integer(text))
+
+
+def size(text: str) -> int:
+    """Read a size as nginx writes it: `8m`, `512k`."""
+    found = _SIZE.fullmatch(text.replace(" ", ""))
+    if found is None:
+        raise ValueError("must be a size such as 8m, 512k or 0")
+    return min(int(found[1]) * _UNITS[found[2].lower()], _MOST)
+
+
+def on_off(text: str) -> bool:
+    """Read `on` or `off`."""
+    if text not in ("on", "off"):
+        raise ValueError("must be on or off")
+    return text == "on"
+
+
+def option(choices: Mapping[str, T], *, ignores_case: bool = False) -> Callable[[str], T]:
+    """Read one of a few words."""
+
+    def read(text: str) -> T:
+        key = text.upper() if ignores_case else text
+        if key not in choices:
+            raise ValueError(f"must be one of {', '.join(choices)}")
+        return choices[key]
+
+    return read
+
+
+def _text(pattern: re.Pattern[str], what: str) -> Callable[[str], str]:
+    def read(text: str) -> str:
+        if not pattern.fullmatch(text):
+            raise ValueError(f"must be {what}")
+        return text
+
+    return read
+
+
+basic = _text(_BASIC, "of letters, digits and -._~/: only")
+url_text = _text(_URL, "of letters, digits and -._~/:,?&= only")
+target = _text(_PATH_WITH_CAPTURES, "a path of letters, digits and -._~/: with captures such as $1")
+server_name = _text(_SERVER_NAME, "a host name")
+
+
+def path(text: str) -> str:
+    """Read an absolute path, without scheme and host."""
+    if not _URL.fullmatch(text) or not text.startswith("/") or text.startswith("//"):
+        raise ValueError("must be a path that begins with /, such as /login")
+    return text
+
+
+def server_names(text: str) -> tuple[str, ...]:
+    """Read host names, separated by commas; patterns after `~`."""
+    found = [name.strip() for name in text.split(",")]
+    if wrong := [name for name in found if name and not _ALIAS.fullmatch(name)]:
+        raise ValueError(f"must be host names, wildcards or patterns after ~; {wrong[0]!r} is none")
+    return tuple(dict.fromkeys(name.lower() if not name.startswith("~") else name for name in found if name))
+
+
+def redirect_url(text: str) -> str:
+    """Read the target of a redirect: an http or https URL."""
+    try:
+        scheme = urlsplit(text).scheme
+    except ValueError:
+        scheme = ""
+    if not scheme.startswith("http") or not _REDIRECT.fullmatch(text):
+        raise ValueError("must be a URL that begins with http:// or https://")
+    return text
+
+
+def redirect_target(text: str) -> str:
+    """Read the target of a permanent redirect: a URL or a path."""
+    return text if text.startswith("/") and _REDIRECT.fullmatch(text) else redirect_url(text)
+
+
+def networks(text: str) -> tuple[str, ...]:
+    """Read addresses and networks, separated by commas."""
+    found = []
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        try:
+            found.append(str(ipaddress.ip_network(part, strict=False)))
+        except ValueError:
+            raise ValueError(f"must be addresses or networks such as 10.0.0.0/8; {part[:60]!r} is none") from None
+    return tuple(sorted(dict.fromkeys(found)))
+
+
+def header_list(text: str) -> tuple[str, ...]:
+    """Read names of headers, separated by commas."""
+    if not _HEADERS.fullmatch(text):
+        raise ValueError("must be names of headers, separated by commas")
+    return tuple(filter(None, (name.strip() for name in text.split(","))))
+
+
+def pattern(text: str) -> str:
+    """Read a pattern of a few characters."""
+    if not _SERVER_NAME.fullmatch(text):
+        raise ValueError("must be a pattern of letters, digits and ^$[](){}*+?|&=\\-._~/: only")
+    return texts.regex(text)
+
+
+_NEXT: Final[Mapping[str, Any]] = {
+    "error": ("connect", "reset"),
+    "timeout": ("timeout",),
+    "invalid_header": ("reset",),
+    "off": (),
+    "non_idempotent": (),
+}
+
+
+def next_upstream(text: str) -> dict[str, Any]:
+    """Read when a request is sent to the next endpoint: fields of `Retries`."""
+    words = text.split()
+    statuses = [int(word.removeprefix("http_")) for word in words if word.startswith("http_")]
+    known = {"500", "502", "503", "504", "403", "404", "429"}
+    others = [word for word in words if not (word.startswith("http_") and word.removeprefix("http_") in known)]
+    if not words or any(word not in _NEXT for word in others):
+        raise ValueError("must be words of error, timeout, invalid_header, http_500 and the like, non_idempotent, off")
+    if "off" in words:
+        return {"attempts": 0}
+    on = dict.fromkeys(condition for word in others for condition in _NEXT[word])
+    fields: dict[str, Any] = {"on": (*on, "status") if statuses else tuple(on)}
+    return (
+        fields
+        | ({"statuses": tuple(sorted(statuses))} if statuses else {})
+        | ({"unsafe": True} if "non_idempotent" in words else {})
+    )
+
+
+def tls_versions(text: str) -> str:
+    """Read nginx' names of TLS versions: the oldest of them, 1.2 at least."""
+    names = text.split()
+    if not names or any(not re.fullmatch(r"SSLv[23]|TLSv1(\.[123])?", name) for name in names):
+        raise ValueError("must be names of TLS versions such as TLSv1.2 TLSv1.3")
+    return "1.3" if names == ["TLSv1.3"] else "1.2"
+
+
+_HASHED: Final[Mapping[str, HashKey]] = {
+    "request_uri": HashKey(source="uri"),
+    "uri": HashKey(source="path"),
+    "document_uri": HashKey(source="path"),
+    "args": HashKey(source="query-string"),
+    "query_string": HashKey(source="query-string"),
+    "host": HashKey(source="host"),
+    "http_host": HashKey(source="host"),
+    "best_http_host": HashKey(source="host"),
+    "remote_addr": HashKey(source="client"),
+    "binary_remote_addr": HashKey(source="client"),
+    "the_real_ip": HashKey(source="client"),
+}
+_HASH_TEXT: Final = re.compile(r"[A-Za-z0-9\-_${}]*")
+_VARIABLE: Final = re.compile(r"\$(?:\{(\w+)\}|(\w+))", re.ASCII)
+
+
+def hash_by(text: str) -> tuple[HashKey, ...]:
+    """Read variables of nginx as what is hashed."""
+    if not _HASH_TEXT.fullmatch(text):
+        raise ValueError("must be variables of nginx such as $request_uri")
+    names = [braced or plain for braced, plain in _VARIABLE.findall(text)]
+    keys = tuple(_hash_key(name) for name in names)
+    if not keys:
+        raise ValueError("must be variables of nginx such as $request_uri, but names none")
+    return keys
+
+
+def _hash_key(name: str) -> HashKey:
+    if name in _HASHED:
+        return _HASHED[name]
+    for prefix, source in (("http_", "header"), ("arg_", "query"), ("cookie_", "cookie")):
+        if name.startswith(prefix) and name != prefix:
+            rest = name.removeprefix(prefix)
+            named = rest.replace("_", "-") if source == "header" else rest
+            return HashKey.model_validate({"source": source, "name": named})
+    raise ValueError(f"must be variables that can be hashed; ${name[:60]} cannot be")
+
+
+_EXPOSED: Final = re.compile(r"\*|[A-Za-z0-9\-_, ]*")
+_ORIGIN: Final = re.compile(r"null|[a-z][a-z0-9+.-]*://(\*\.)?[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*(:\d{1,5})?")
+
+
+def origins(text: str) -> tuple[str, ...]:
+    """Read origins, separated by commas. Those that are none are left out; `*` stands for all."""
+    found = [part for part in (part.strip() for part in text.split(",")) if part]
+    if "*" in found:
+        return ("*",)
+    return tuple(dict.fromkeys(part for part in found if _ORIGIN.fullmatch(part)))
+
+
+def methods(text: str) -> str:
+    """Read methods as they are shown to browsers."""
+    if len(text) > 1024 or not re.fullmatch(r"[A-Za-z]+(,\s?[A-Za-z]+)*,?", text):
+        raise ValueError("must be methods such as GET, POST")
+    return text
+
+
+def header_text(text: str) -> str:
+    """Read names of headers as they are shown to browsers."""
+    header_list(text)
+    return text
+
+
+def exposed_headers(text: str) -> str:
+    """Read names of headers, or `*`, as they are shown to browsers."""
+    if not _EXPOSED.fullmatch(text):
+        raise ValueError("must be names of headers, separated by commas, or *")
+    return text

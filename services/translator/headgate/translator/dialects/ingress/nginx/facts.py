@@ -1,0 +1,106 @@
+"""Host facts as look-ups: an Ingress is translated again when another one changes what it must know of their host."""
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from headgate.common.resources import JsonObject
+from headgate.translator.dialects.ingress.document import LEGACY_STORED, STORED, class_name
+from headgate.translator.dialects.ingress.nginx.hosts import (
+    ALIASED_HOSTS,
+    CONCERNS_HOSTS,
+    PATTERN_HOSTS,
+    TLS_HOSTS,
+    aliases_of,
+    tls_names,
+)
+from headgate.translator.manifests.reading import creation_time
+from headgate.translator.objects.document import Document
+from headgate.translator.sources.classes import CLASS_IS_OURS, ClassQuestion, find_class
+from headgate.translator.world.graph import Level, Lookups, Rule
+from headgate.translator.world.world import Index
+
+NGINX_CONTROLLER: Final = "k8s.io/ingress-nginx"
+NGINX_CLASS: Final = "nginx"
+
+
+class ClusterQuestion(NamedTuple):
+    """Something about all Ingresses of a cluster."""
+
+    cluster: str
+
+
+class HostQuestion(NamedTuple):
+    """Something about a host of a cluster."""
+
+    cluster: str
+    host: str
+
+
+class HostFacts(NamedTuple):
+    """What all Ingresses together say of a host."""
+
+    has_patterns: bool = False
+    """Whether its paths are patterns."""
+    aliases: tuple[str, ...] = ()
+    """Further hosts that have its routes."""
+
+
+def _members(lookups: Lookups, index: Index[Document], value: str) -> Iterator[JsonObject]:
+    """Yield the Ingresses that are ours with a value of an index."""
+    for stored in (STORED, LEGACY_STORED):
+        for document in lookups.find(stored, index, value):
+            manifest = document.decode()
+            if lookups.derive(CLASS_IS_OURS, ClassQuestion(lookups.cluster, class_name(manifest))):
+                yield manifest
+
+
+def _concerns_hosts(lookups: Lookups, question: ClusterQuestion) -> bool:
+    return any(lookups.find(stored, CONCERNS_HOSTS) for stored in (STORED, LEGACY_STORED))
+
+
+def _host_facts(lookups: Lookups, question: HostQuestion) -> HostFacts:
+    has_patterns = next(_members(lookups, PATTERN_HOSTS, question.host), None) is not None
+    aliased = sorted(_members(lookups, ALIASED_HOSTS, question.host), key=creation_time)
+    return HostFacts(has_patterns, aliases_of(aliased[0]) if aliased else ())
+
+
+def _has_certificate(lookups: Lookups, question: HostQuestion) -> bool:
+    names = tls_names(question.host)
+    return any(next(_members(lookups, TLS_HOSTS, name), None) is not None for name in names)
+
+
+def _is_nginx_class(lookups: Lookups, question: ClassQuestion) -> bool:
+    found = find_class(lookups, question.name)
+    return found.controller == NGINX_CONTROLLER if found is not None else question.name == NGINX_CLASS
+
+
+_ANY_FACTS: Rule[ClusterQuestion, bool] = Rule(
+    "host facts", Level.CLUSTER, _concerns_hosts, lambda *_: False, is_memo=True
+)
+_HOST_FACTS: Rule[HostQuestion, HostFacts] = Rule(
+    "facts of a host", Level.SHARED, _host_facts, lambda *_: HostFacts(), is_memo=True
+)
+_HAS_CERTIFICATE: Rule[HostQuestion, bool] = Rule(
+    "certificate of a host", Level.SHARED, _has_certificate, lambda *_: False, is_memo=True
+)
+_IS_NGINX_CLASS: Rule[ClassQuestion, bool] = Rule(
+    "class of ingress-nginx", Level.CLUSTER, _is_nginx_class, lambda *_: False, is_memo=True
+)
+_NO_FACTS: Final = HostFacts()
+
+
+def facts_of(lookups: Lookups, host: str) -> HostFacts:
+    """Return what all Ingresses say of a host. Where none says anything of hosts, no host is looked into."""
+    if lookups.is_assumed or not lookups.derive(_ANY_FACTS, ClusterQuestion(lookups.cluster)):
+        return _NO_FACTS
+    return lookups.derive(_HOST_FACTS, HostQuestion(lookups.cluster, host))
+
+
+def has_certificate(lookups: Lookups, host: str) -> bool:
+    """Whether an Ingress has a certificate for a host, usable or not."""
+    return not lookups.is_assumed and lookups.derive(_HAS_CERTIFICATE, HostQuestion(lookups.cluster, host))
+
+
+def is_nginx_class(lookups: Lookups, name: str | None) -> bool:
+    """Whether a class is one of ingress-nginx: by its controller or, where there is no such IngressClass, by name."""
+    return not lookups.is_assumed and lookups.derive(_IS_NGINX_CLASS, ClassQuestion(lookups.cluster, name))

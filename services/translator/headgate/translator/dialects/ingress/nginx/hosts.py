@@ -1,0 +1,98 @@
+"""What all Ingresses together say of a host: whether its paths are patterns, and whether it has a certificate.
+
+With ingress-nginx one Ingress with `use-regex` or `rewrite-target` makes patterns of all paths of its hosts, and those
+of other Ingresses too.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from headgate.common.resources import JsonObject
+from headgate.common.table import ANY_HOST
+from headgate.translator.annotations.nginx import NGINX_PREFIX
+from headgate.translator.annotations.nginx.values import boolean, server_names, target
+from headgate.translator.manifests.reading import as_list, as_object, as_text, metadata
+from headgate.translator.objects.document import Document
+from headgate.translator.world.world import Index
+
+_REWRITES: Final = f"{NGINX_PREFIX}rewrite-target"
+_USES_REGEX: Final = f"{NGINX_PREFIX}use-regex"
+_ALIAS: Final = f"{NGINX_PREFIX}server-alias"
+_MARKS: Final = (_REWRITES.encode(), _USES_REGEX.encode())
+_TLS_MARK: Final = b"secretName"
+
+
+def rule_hosts(manifest: JsonObject) -> Iterator[str]:
+    """Yield the hosts of an Ingress' rules; that of a rule without one is `*`."""
+    for rule in map(as_object, as_list(as_object(manifest.get("spec")).get("rules"))):
+        yield as_text(rule.get("host")) or ANY_HOST
+
+
+def makes_patterns(manifest: JsonObject) -> bool:
+    """Whether an Ingress makes patterns of its hosts' paths."""
+    annotations = as_object(metadata(manifest).get("annotations"))
+    try:
+        if boolean(as_text(annotations.get(_USES_REGEX)).strip()):
+            return True
+    except ValueError:
+        pass
+    rewritten = as_text(annotations.get(_REWRITES)).strip()
+    if not rewritten:
+        return False
+    try:
+        target(rewritten)
+    except ValueError:
+        return False
+    spec = as_object(manifest.get("spec"))
+    paths = (
+        as_text(as_object(path).get("path")) or "/"
+        for rule in map(as_object, as_list(spec.get("rules")))
+        for path in as_list(as_object(rule.get("http")).get("paths"))
+    )
+    return any(path != rewritten for path in paths)
+
+
+def _pattern_hosts(document: Document) -> tuple[str, ...]:
+    if not any(mark in document.content for mark in _MARKS):
+        return ()
+    manifest = document.decode()
+    return tuple(dict.fromkeys(rule_hosts(manifest))) if makes_patterns(manifest) else ()
+
+
+def _tls_hosts(document: Document) -> tuple[str, ...]:
+    if _TLS_MARK not in document.content:
+        return ()
+    entries = map(as_object, as_list(as_object(document.decode().get("spec")).get("tls")))
+    return tuple(dict.fromkeys(as_text(host) for entry in entries for host in as_list(entry.get("hosts")) if host))
+
+
+def _aliased_hosts(document: Document) -> tuple[str, ...]:
+    if _ALIAS.encode() not in document.content:
+        return ()
+    manifest = document.decode()
+    return tuple(dict.fromkeys(rule_hosts(manifest))) if aliases_of(manifest) else ()
+
+
+def aliases_of(manifest: JsonObject) -> tuple[str, ...]:
+    """Return the further hosts that an Ingress wants for the routes of its own."""
+    try:
+        return server_names(as_text(as_object(metadata(manifest).get("annotations")).get(_ALIAS)).strip())
+    except ValueError:
+        return ()
+
+
+def _concerns_hosts(document: Document) -> tuple[str, ...]:
+    return ("",) if any(mark in document.content for mark in (*_MARKS, _ALIAS.encode())) else ()
+
+
+CONCERNS_HOSTS: Final[Index[Document]] = Index("concerns hosts", _concerns_hosts, is_cluster_wide=True)
+"""Those of which other Ingresses of their hosts have to know."""
+ALIASED_HOSTS: Final[Index[Document]] = Index("hosts with aliases", _aliased_hosts, is_cluster_wide=True)
+PATTERN_HOSTS: Final[Index[Document]] = Index("hosts with patterns", _pattern_hosts, is_cluster_wide=True)
+TLS_HOSTS: Final[Index[Document]] = Index("hosts with TLS", _tls_hosts, is_cluster_wide=True)
+
+
+def tls_names(host: str) -> tuple[str, ...]:
+    """Return the names in TLS entries that give a host a certificate."""
+    _, _, domain = host.partition(".")
+    return (host, f"*.{domain}") if domain and not host.startswith("*.") else (host,)

@@ -1,0 +1,214 @@
+"""One Ingress as ingress-nginx reads it: what its routes match, what is done with their requests, which more there are.
+
+https://kubernetes.github.io/ingress-nginx/user-guide/ingress-path-matching/ describes patterns as paths.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from headgate.common.plugins.traffic.proxy_rewrite import HeaderChanges, ProxyRewriteConfig
+from headgate.common.plugins.traffic.redirect import RedirectConfig
+from headgate.common.problems import Problem
+from headgate.common.resources import JsonObject, ObjectRef
+from headgate.common.table import (
+    ANY_HOST,
+    Compare,
+    Condition,
+    PathMatch,
+    PathType,
+    PluginUse,
+    Rank,
+    Route,
+    Subject,
+)
+from headgate.translator.annotations.nginx.reading import nginx_annotations
+from headgate.translator.dialects.ingress.document import class_name
+from headgate.translator.dialects.ingress.nginx.facts import facts_of, has_certificate, is_nginx_class
+from headgate.translator.dialects.ingress.nginx.hosts import makes_patterns
+from headgate.translator.dialects.ingress.nginx.policy import NginxPolicy, read_nginx_policy
+from headgate.translator.dialects.ingress.parse import PathRule
+from headgate.translator.fragments.fragment import RouteClaim
+from headgate.translator.manifests import texts
+from headgate.translator.manifests.patches import NO_ROUTE_PATCH, RoutePatch
+from headgate.translator.manifests.reading import shown
+from headgate.translator.world.graph import Lookups
+
+_REDIRECT_ORDER: Final = 3900
+"""After `cors`, and before whatever lets requests in: nginx redirects in the phase before that of access."""
+_CHALLENGES: Final = "/.well-known/acme-challenge"
+"""Paths that are not redirected to HTTPS: certificates are ordered by them."""
+_WWW: Final = "www."
+_OVER_TLS: Final = Compare(subject=Subject.SCHEME, values=("https",))
+_EVERYTHING: Final = PathMatch(type=PathType.PREFIX, value="/")
+
+
+class NginxIngress:
+    """An Ingress with the annotations of ingress-nginx, or on hosts of which such an Ingress decides."""
+
+    def __init__(self, ref: ObjectRef, manifest: JsonObject, lookups: Lookups) -> None:
+        """Read the annotations of an Ingress, if it is one of ingress-nginx."""
+        self._ref, self._lookups = ref, lookups
+        annotations = nginx_annotations(manifest)
+        is_spoken = bool(annotations) or is_nginx_class(lookups, class_name(manifest))
+        self._makes_patterns = is_spoken and makes_patterns(manifest)
+        self.policy: NginxPolicy | None = read_nginx_policy(annotations) if is_spoken else None
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """What is wrong with the annotations."""
+        return tuple(self.policy.reading.problems) if self.policy else ()
+
+    @property
+    def unreadable(self) -> tuple[str, ...]:
+        """Annotations because of which all requests are refused."""
+        return tuple(self.policy.reading.unreadable) if self.policy else ()
+
+    @property
+    def is_dropped(self) -> bool:
+        """Whether nothing of the object is served."""
+        return self.policy is not None and bool(self.policy.reading.dropping)
+
+    # What routes match
+
+    def has_patterns(self, host: str) -> bool:
+        """Whether all paths of a host are patterns."""
+        return self._makes_patterns or facts_of(self._lookups, host).has_patterns
+
+    def match(self, host: str, rule: PathRule, problems: list[Problem]) -> PathMatch | None:
+        """Return which paths a rule takes; None for a pattern that cannot be compiled, which is noted."""
+        if not self.has_patterns(host):
+            return PathMatch(type=rule.type, value=rule.path)
+        try:
+            texts.regex(rule.path)
+        except ValueError as error:
+            message = f"{error}; all paths of host {host} are patterns"
+            field = f"{rule.field}.path"
+            problems.append(Problem(reason="InvalidPath", field=field, value=shown(rule.path), message=message))
+            return None
+        return PathMatch(type=PathType.REGEX, value=rule.path, ignore_case=True)
+
+    # What is done with their requests
+
+    def patch(self, claim: RouteClaim) -> RoutePatch:
+        """Return what is said of a route."""
+        policy = self.policy
+        if policy is None:
+            return NO_ROUTE_PATCH
+        redirect = self._redirect(policy, claim)
+        if redirect is not None and not redirect.config.get("http_to_https"):
+            return RoutePatch(plugins=(redirect,))
+        depending = tuple(use for use in (redirect, self._rewrite(policy, claim.route.path)) if use is not None)
+        patch = policy.patch.model_copy(update={"plugins": (*policy.patch.plugins, *depending)})
+        if patch.stickiness is not None and not patch.stickiness.path:
+            sticky = patch.stickiness.model_copy(update={"path": self._cookie_path(claim)})
+            patch = patch.model_copy(update={"stickiness": sticky})
+        return patch
+
+    def _cookie_path(self, claim: RouteClaim) -> str:
+        path = claim.route.path
+        return path.value if path.type is not PathType.REGEX or re.fullmatch(r"[\w/.~-]+", path.value) else "/"
+
+    def _redirect(self, policy: NginxPolicy, claim: RouteClaim) -> PluginUse | None:
+        redirects = policy.redirects
+        for kind, code in (("temporal", 302), ("permanent", 301)):
+            if target := redirects.get(kind):
+                url = self._absolute(target) if not redirects.get("relative") else target
+                return _redirect_to(url, redirects.get(f"{kind}_code", code))
+        if claim.route.path.value.startswith(_CHALLENGES):
+            return None
+        is_secured = redirects.get("ssl", True) and has_certificate(self._lookups, claim.host)
+        if not redirects.get("force_ssl", False) and not is_secured:
+            return None
+        config = RedirectConfig(
+            http_to_https=True, ret_code=308, strip_trailing_slash=not redirects.get("keeps_slash", False)
+        )
+        return PluginUse.of(config).model_copy(update={"order": _REDIRECT_ORDER})
+
+    @staticmethod
+    def _absolute(target: str) -> str:
+        return f"$scheme://$http_host{target}" if target.startswith("/") else target
+
+    def _rewrite(self, policy: NginxPolicy, path: PathMatch) -> PluginUse | None:
+        """Return the plugin that replaces the whole path if the pattern is found in it, as nginx' `rewrite` does."""
+        target = policy.rewrite.get("target")
+        if not target or target == path.value or path.type is not PathType.REGEX:
+            return None
+        prefix = policy.rewrite.get("prefix")
+        headers = HeaderChanges(set={"X-Forwarded-Prefix": prefix}) if prefix else HeaderChanges()
+        pattern = f"(?s)^.*?(?:{path.value}).*$"
+        config = ProxyRewriteConfig(regex_uri=(pattern, target), regex_ignore_case=True, headers=headers)
+        return PluginUse.of(config)
+
+    # Which more there are
+
+    def further(self, claims: Iterable[RouteClaim]) -> Iterator[RouteClaim]:
+        """Yield the routes besides those of the rules: redirects, and the same routes at further hosts."""
+        claims = tuple(claims)
+        yield from self._aliased(claims)
+        if self.policy is None:
+            return
+        first: dict[str, RouteClaim] = {}
+        for claim in claims:
+            first.setdefault(claim.host, claim)
+            yield from self._slash(claim)
+        for host, claim in first.items():
+            if app_root := self.policy.redirects.get("app_root"):
+                exact = PathMatch(type=PathType.EXACT, value="/")
+                target = app_root if self.policy.redirects.get("relative") else self._absolute(app_root)
+                yield _answering(claim, exact, _redirect_to(target, 302), Rank(path_priority=1))
+            if self.policy.redirects.get("from_to_www") and host != ANY_HOST and not host.startswith("*."):
+                yield from self._from_to_www(host, claim)
+
+    def aliases(self, host: str) -> tuple[str, ...]:
+        """Return further hosts that have the routes of a host."""
+        return facts_of(self._lookups, host).aliases
+
+    def _aliased(self, claims: Iterable[RouteClaim]) -> Iterator[RouteClaim]:
+        for claim in claims:
+            for alias in self.aliases(claim.host):
+                yield claim._replace(host=alias, is_alias=True)
+
+    def _slash(self, claim: RouteClaim) -> Iterator[RouteClaim]:
+        """Yield what redirects `/x` to `/x/`, as nginx does for a location with a slash at its end."""
+        path = claim.route.path
+        if (
+            path.type is PathType.REGEX
+            or path.value == "/"
+            or not path.value.endswith("/")
+            or claim.route.rank.is_default
+        ):
+            return
+        exact = PathMatch(type=PathType.EXACT, value=path.value.rstrip("/"))
+        target = f"$scheme://$http_host{path.value.replace('$', '')}$is_args$args"
+        yield _answering(claim, exact, _redirect_to(target, 301), Rank(is_default=True))
+
+    def _from_to_www(self, host: str, claim: RouteClaim) -> Iterator[RouteClaim]:
+        twin = host.removeprefix(_WWW) if host.startswith(_WWW) else f"{_WWW}{host}"
+        for scheme, port, when in (("https", 443, _OVER_TLS), ("http", 80, None)):
+            config = RedirectConfig(
+                regex_uri=("^(.*?)/?$", f"{scheme}://{host}:{port}$1"), append_query_string=True, ret_code=308
+            )
+            use = PluginUse.of(config).model_copy(update={"order": _REDIRECT_ORDER})
+            redirecting = _answering(claim, _EVERYTHING, use, Rank(is_default=True), when)
+            yield redirecting._replace(host=twin, is_alias=True)
+
+    def twins(self, host: str) -> tuple[str, ...]:
+        """Return the further hosts for which the certificate of a host is presented."""
+        twin = host.removeprefix(_WWW) if host.startswith(_WWW) else f"{_WWW}{host}"
+        is_redirected = self.policy is not None and self.policy.redirects.get("from_to_www")
+        return (*self.aliases(host), *((twin,) if is_redirected else ()))
+
+
+def _redirect_to(url: str, code: int) -> PluginUse:
+    return PluginUse.of(RedirectConfig(uri=url, ret_code=code)).model_copy(update={"order": _REDIRECT_ORDER})
+
+
+def _answering(
+    claim: RouteClaim, match: PathMatch, use: PluginUse, rank: Rank, when: Condition | None = None
+) -> RouteClaim:
+    """Return a route that a plugin answers, beside one of the same rule."""
+    provenance = claim.route.provenance
+    name = f"{provenance.cluster}/{provenance.namespace}/{provenance.name} {match.type} {match.value}"
+    route = Route(name=name, path=match, when=when, plugins=(use,), rank=rank, provenance=provenance)
+    return RouteClaim(claim.host, route, claim.field)

@@ -1,0 +1,242 @@
+"""What the annotations of ingress-nginx on one Ingress say, as parts of routes and upstreams."""
+
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from headgate.common.plugins.limits.bandwidth import BandwidthConfig
+from headgate.common.plugins.limits.limits import LimitConnConfig, LimitReqConfig
+from headgate.common.plugins.security.cors import CorsConfig
+from headgate.common.plugins.security.ip_restriction import IpRestrictionConfig
+from headgate.common.resources import JsonObject
+from headgate.common.table import (
+    BackendProtocol,
+    BackendTls,
+    Balancing,
+    BalancingPolicy,
+    Canary,
+    Mirror,
+    PluginUse,
+    Retries,
+    Stickiness,
+    Timeouts,
+)
+from headgate.translator.annotations.nginx.reading import read_nginx_annotations
+from headgate.translator.annotations.reading import Reading
+from headgate.translator.dialects.ingress.canary import make_canary
+from headgate.translator.manifests.patches import RoutePatch, UpstreamPatch
+
+COOKIE: Final = "INGRESSCOOKIE"
+DEFAULT_BODY: Final = 1 << 20
+_METHODS: Final = "GET, PUT, POST, DELETE, PATCH, OPTIONS"
+_HEADERS: Final = (
+    "DNT,Keep-Alive,User-Agent,X-Requested-With,If-Modified-Since,Cache-Control,Content-Type,Range,Authorization"
+)
+_MAX_AGE: Final = 1728000
+_BURST: Final = 5
+_MAX_ATTEMPTS: Final = 10
+_MAX_BUFFER: Final = 16 << 20
+_DEFAULT_BUFFER: Final = 1 << 20
+_TRIES: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class NginxPolicy:
+    """The annotations of one Ingress."""
+
+    reading: Reading
+    patch: RoutePatch
+    """For all routes, besides what depends on host and path."""
+    upstream: UpstreamPatch
+    """For all upstreams."""
+    follows_scheme: bool
+    """Whether upstreams are spoken to as the client speaks."""
+    canary: Canary | None
+    redirects: JsonObject
+    """Fields of group `redirects`, as they were written."""
+    rewrite: JsonObject
+    aliases: tuple[str, ...]
+    uses_regex: bool
+
+
+def read_nginx_policy(annotations: JsonObject) -> NginxPolicy:
+    """Read the annotations of ingress-nginx of one Ingress."""
+    reading = read_nginx_annotations(annotations)
+    balancing, affinity = _balancing(reading), _stickiness(reading)
+    upstream = reading.group("upstream")
+    connection = upstream.get("connection")
+    return NginxPolicy(
+        reading=reading,
+        patch=RoutePatch(
+            timeouts=_timeouts(reading),
+            retries=_retries(reading),
+            stickiness=affinity,
+            plugins=tuple(_plugins(reading)),
+            mirrors=_mirrors(reading),
+            max_body=reading.group("route").get("max_body", DEFAULT_BODY) or None,
+            buffer_request=reading.group("route").get("buffer_request"),
+            buffer_response=_buffer(reading),
+            access_log_share=None if reading.group("logging").get("is_on", True) else 0.0,
+        ),
+        upstream=UpstreamPatch(
+            protocol=_protocol(reading),
+            balancing=balancing,
+            tls=_upstream_tls(reading),
+            host=upstream.get("host"),
+            max_requests_per_connection=1 if connection == "close" else None,
+        ),
+        follows_scheme="protocol" in upstream and upstream["protocol"] is None,
+        canary=_canary(reading),
+        redirects=reading.group("redirects"),
+        rewrite=reading.group("rewrite"),
+        aliases=reading.group("hosts").get("aliases", ()),
+        uses_regex=reading.group("paths").get("use_regex", False),
+    )
+
+
+def _protocol(reading: Reading) -> BackendProtocol | None:
+    protocol: BackendProtocol | None = reading.group("upstream").get("protocol")
+    return protocol
+
+
+def _timeouts(reading: Reading) -> Timeouts | None:
+    written = {name: value for name, value in reading.group("timeouts").items() if value is not None}
+    return Timeouts(**written) if written else None
+
+
+def _retries(reading: Reading) -> Retries | None:
+    """`tries` counts the first attempt; 0 is no limit."""
+    retries, tries = reading.group("retries"), reading.group("tries")
+    if not retries and not tries:
+        return None
+    fields: dict[str, Any] = {"on": ("connect", "reset", "timeout"), "budget": None, **retries}
+    if "attempts" not in fields:
+        count = tries.get("count", _TRIES)
+        fields["attempts"] = min(count - 1 if count else _MAX_ATTEMPTS, _MAX_ATTEMPTS)
+    if tries.get("total_s"):
+        fields["total_s"] = tries["total_s"]
+    return Retries(**fields)
+
+
+def _buffer(reading: Reading) -> int | None:
+    buffers = reading.group("buffers")
+    if not buffers.get("is_on"):
+        return None
+    return min(buffers.get("size", _DEFAULT_BUFFER), _MAX_BUFFER) or None
+
+
+def _plugins(reading: Reading) -> list[PluginUse]:
+    """Return the plugins that stand for annotations, but for those that depend on the path."""
+    found = (_networks(reading), _cors(reading), *_limits(reading))
+    return [use for use in found if use is not None]
+
+
+def _networks(reading: Reading) -> PluginUse | None:
+    networks = reading.group("networks")
+    allowed, denied = networks.get("allowed", ()), networks.get("denied", ())
+    if not allowed and not denied:
+        return None
+    fields: dict[str, Any] = {"whitelist": allowed, "blacklist": denied}
+    return PluginUse.of(IpRestrictionConfig(**{name: value for name, value in fields.items() if value}))
+
+
+def _cors(reading: Reading) -> PluginUse | None:
+    cors = reading.group("cors")
+    origins = cors.get("origins", ("*",))
+    if not cors.get("is_enabled") or not origins:
+        return None
+    config = CorsConfig(
+        allow_origins=",".join(origins),
+        allow_methods=cors.get("methods", _METHODS),
+        allow_headers=cors.get("headers", _HEADERS),
+        expose_headers=cors.get("exposed", ""),
+        max_age=cors.get("max_age", _MAX_AGE),
+        allow_credential=cors.get("credentials", True),
+        preflight_status=204,
+        unconditional=True,
+    )
+    return PluginUse.of(config)
+
+
+def _limits(reading: Reading) -> list[PluginUse]:
+    limits = reading.group("limits")
+    burst, exempt = limits.get("burst", _BURST), limits.get("exempt", ())
+    shared: dict[str, Any] = {"allowlist": exempt} if exempt else {}
+    rates = [(limits.get("per_second", 0), 1.0), (limits.get("per_minute", 0), 60.0)]
+    found = [
+        PluginUse.of(LimitReqConfig(rate=number / seconds, burst=number * burst, nodelay=True, **shared))
+        for number, seconds in rates
+        if number
+    ]
+    uses = _one_of_each(reading, found)
+    if connections := limits.get("connections", 0):
+        uses.append(PluginUse.of(LimitConnConfig(conn=connections, **shared)))
+    if rate := limits.get("rate", 0):
+        uses.append(PluginUse.of(BandwidthConfig(rate=rate << 10, after=limits.get("after", 0) << 10)))
+    return uses
+
+
+def _one_of_each(reading: Reading, uses: list[PluginUse]) -> list[PluginUse]:
+    """A route has one use of a plugin: of two rates the one by which fewer requests come."""
+    if len(uses) < 2:
+        return uses
+    reading.caution("limit-rpm", "limit-rps and limit-rpm are both given; the lower rate holds")
+    return [min(uses, key=lambda use: use.config["rate"])]  # type: ignore[arg-type,return-value] # a number
+
+
+def _mirrors(reading: Reading) -> tuple[Mirror, ...]:
+    mirror = reading.group("mirror")
+    written = mirror.get("target")
+    if not written:
+        return ()
+    parts = urlsplit(written.replace("$request_uri", ""))
+    if parts.scheme not in ("http", "https") or not parts.hostname or "$" in parts.netloc:
+        reading.refuse("mirror-target", "must be a URL that begins with http:// or https://")
+        return ()
+    keeps_path = "$request_uri" in written
+    fields: dict[str, Any] = {} if keeps_path or not parts.path.strip("/") else {"path": parts.path}
+    return (
+        Mirror(
+            address=f"{parts.scheme}://{parts.netloc}",
+            host=mirror.get("host", ""),
+            with_body=mirror.get("with_body", True),
+            **fields,
+        ),
+    )
+
+
+def _balancing(reading: Reading) -> Balancing | None:
+    written = reading.group("balancing")
+    if "hash" in written:
+        subset = written.get("subset_size", _TRIES) if written.get("by_subset") else None
+        return Balancing(policy=BalancingPolicy.RING_HASH, hash=written["hash"], subset_size=subset)
+    return Balancing(policy=written["policy"]) if "policy" in written else None
+
+
+def _stickiness(reading: Reading) -> Stickiness | None:
+    written = reading.group("affinity")
+    if written.get("kind") != "cookie":
+        return None
+    age = written.get("max_age_s", written.get("expires_s"))
+    return Stickiness(
+        cookie=written.get("cookie", COOKIE),
+        mode=written.get("mode", "balanced"),
+        path=written.get("path", ""),
+        domain=written.get("domain", ""),
+        max_age_s=age if age is not None and age >= 0 else None,
+        secure=True if written.get("secure") else None,
+        same_site=written.get("same_site", ""),
+    )
+
+
+def _upstream_tls(reading: Reading) -> BackendTls | None:
+    """Without a Secret the other annotations count for nothing, as with ingress-nginx; see `secrets`."""
+    return None
+
+
+def _canary(reading: Reading) -> Canary | None:
+    written = reading.group("canary")
+    if not written.get("is_canary"):
+        return None
+    total = written.get("total", 100)
+    return make_canary(written, min(1.0, written.get("weight", 0) / total) if total > 0 else 0.0)
