@@ -41,6 +41,7 @@ from headgate.common.plugins.security.restrictions import (
     UaRestrictionConfig,
     UriBlockerConfig,
 )
+from headgate.common.plugins.security.satisfy_any import SatisfyAnyConfig
 from headgate.common.plugins.traffic.nginx_rewrite import NginxRewriteConfig
 from headgate.common.plugins.traffic.proxy_cache import ProxyCacheConfig
 from headgate.common.plugins.traffic.proxy_mirror import ProxyMirrorConfig
@@ -111,6 +112,7 @@ CONFIGS: Mapping[str, type[PluginConfig]] = MappingProxyType(
             RequestIdConfig,
             RequestValidationConfig,
             ResponseRewriteConfig,
+            SatisfyAnyConfig,
             SyslogConfig,
             TcpLoggerConfig,
             TrafficSplitConfig,

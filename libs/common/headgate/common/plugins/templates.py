@@ -33,6 +33,7 @@ def _all(*paths: str, phase: Phase = Phase.REQUEST) -> tuple[_Place, ...]:
 
 _LIMIT: Final = ("count", "time_window", "rate", "burst", "conn")
 _RULES: Final = tuple(f"rules.*.{name}" for name in ("key", *_LIMIT))
+_FORWARD_AUTH: Final = ("extra_headers.*", "signin", "uri", "cache.key")
 _LOGGERS: Final = ("file-logger", "http-logger", "kafka-logger", "syslog", "tcp-logger", "udp-logger")
 _STEPS: Final = tuple(f"{program}.*{inner}" for program in ("server", "steps") for inner in ("", ".steps.*"))
 _TEMPLATES: Final[Mapping[str, tuple[_Place, ...]]] = MappingProxyType(
@@ -41,7 +42,7 @@ _TEMPLATES: Final[Mapping[str, tuple[_Place, ...]]] = MappingProxyType(
         "echo": _all("headers.*", phase=Phase.ANSWER),
         "error-page": _all("headers.*", phase=Phase.ANSWER),
         "fault-injection": _all("abort.body", "abort.headers.*"),
-        "forward-auth": _all("extra_headers.*", "signin", "uri", "cache.key"),
+        "forward-auth": _all(*_FORWARD_AUTH),
         "limit-conn": _all(*_LIMIT, *_RULES),
         "limit-count": _all(*_LIMIT, *_RULES),
         "limit-req": _all(*_LIMIT, *_RULES),
@@ -53,6 +54,7 @@ _TEMPLATES: Final[Mapping[str, tuple[_Place, ...]]] = MappingProxyType(
         "proxy-rewrite": _all("uri", "host", "regex_uri.*", "headers.set.**", "headers.add.**", "headers.*"),
         "redirect": _all("uri", "regex_uri.*"),
         "response-rewrite": _all("headers.set.*", "headers.add.*", "headers.*", phase=Phase.ANSWER),
+        "satisfy-any": _all(*(f"forward-auth.{path}" for path in _FORWARD_AUTH)),
         "workflow": _all(*(f"rules.*.actions.*.1.{path}" for path in (*_LIMIT, *_RULES))),
         **dict.fromkeys(_LOGGERS, _all("log_format.**", phase=Phase.END)),
     }

@@ -42,6 +42,7 @@ _GUARDS = frozenset(
         "openid-connect",
         "referer-restriction",
         "request-validation",
+        "satisfy-any",
         "ua-restriction",
         "uri-blocker",
         "wolf-rbac",

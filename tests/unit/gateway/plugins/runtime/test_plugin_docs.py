@@ -18,7 +18,9 @@ def test_every_field_of_every_plugin_is_there() -> None:
     for name, kind in BUILT_IN.items():
         section = rendered.partition(f"### {name}\n")[2].partition("\n### ")[0]
         assert section
-        assert [field for field in kind.Config.model_fields if f"| `{field}` |" not in section] == []
+        assert [
+            field for field, info in kind.Config.model_fields.items() if f"| `{info.alias or field}` |" not in section
+        ] == []
 
 
 def test_document_without_marks_is_refused() -> None:

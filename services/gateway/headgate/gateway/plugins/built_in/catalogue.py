@@ -38,6 +38,7 @@ from headgate.gateway.plugins.built_in.security.csrf import Csrf
 from headgate.gateway.plugins.built_in.security.ip_restriction import IpRestriction
 from headgate.gateway.plugins.built_in.security.opa import Opa
 from headgate.gateway.plugins.built_in.security.referer_restriction import RefererRestriction
+from headgate.gateway.plugins.built_in.security.satisfy_any import SatisfyAny
 from headgate.gateway.plugins.built_in.security.ua_restriction import UaRestriction
 from headgate.gateway.plugins.built_in.security.uri_blocker import UriBlocker
 from headgate.gateway.plugins.built_in.traffic.nginx_rewrite import NginxRewrite
@@ -110,6 +111,7 @@ _ALL: tuple[type[Plugin[Any]], ...] = (
     RequestId,
     RequestValidation,
     ResponseRewrite,
+    SatisfyAny,
     Syslog,
     TcpLogger,
     TrafficSplit,

@@ -53,12 +53,16 @@ class ForwardAuth(Plugin[ForwardAuthConfig]):
         except CallFailed as error:
             self.services.logger.warning("forward-auth of %s: %s", request.route, error)
             if config.allow_degradation:
-                self._pass(request, Response(200))
+                self.drop_unverified(request)
                 return None
             return Response.refusal(config.status_on_error, "the authentication service did not answer")
         if self._verdicts is not None:
             self._verdicts.keep(request, verdict)
         return self._judge(request, verdict)
+
+    def drop_unverified(self, request: Request) -> None:
+        """Take out of a request that comes in otherwise what only the service may tell the upstream."""
+        self._pass(request, Response(200))
 
     def _judge(self, request: Request, verdict: Response) -> Response | None:
         """Go on, or answer the client."""
