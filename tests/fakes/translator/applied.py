@@ -69,6 +69,14 @@ class Applied:
         problems = condition.problems if condition is not None else ()
         return [problem.reason for problem in problems if problem.severity is Severity.ERROR]
 
+    def problems(self, manifest: Any) -> list[str]:
+        """Return the reasons of what is wrong with an object, warnings too."""
+        condition = self._translation.condition(ref_of(manifest))
+        return [problem.reason for problem in condition.problems] if condition is not None else []
+
+    async def post(self, body: bytes, path: str = "/", **more: str) -> Got:
+        return await self.proxy.post(body, path, **more)
+
     async def get(self, path: str = "/", **more: str) -> Got:
         return await self.proxy.get(path, **more)
 

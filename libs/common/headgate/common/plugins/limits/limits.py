@@ -61,6 +61,8 @@ class LimitKeyConfig(LimitConfig):
     key: str = Field(default="remote_addr", min_length=1)
     """Name of a variable; with `var_combination` a template: `$remote_addr $http_user_agent`."""
     key_type: KeyType = "var"
+    group: str | None = Field(default=None, min_length=1)
+    """Uses of one group count together, over the routes of a namespace."""
 
 
 class ConnRule(PluginConfig):
@@ -95,6 +97,13 @@ class LimitConnConfig(LimitKeyConfig, plugin="limit-conn"):
         return self
 
 
+class RequestRate(PluginConfig):
+    """A rate and the burst that it allows."""
+
+    rate: float = Field(gt=0)
+    burst: float = Field(ge=0)
+
+
 class LimitReqConfig(LimitKeyConfig, plugin="limit-req"):
     """Fields of `limit-req`."""
 
@@ -102,6 +111,8 @@ class LimitReqConfig(LimitKeyConfig, plugin="limit-req"):
     """Requests in a second; may be below one."""
     burst: float = Field(ge=0)
     """Requests beyond the rate that wait instead of being refused."""
+    also: tuple[RequestRate, ...] = Field(default=(), max_length=10)
+    """Further rates, each with its burst, that hold besides."""
     nodelay: bool = False
     """Do not let the burst wait."""
 
@@ -129,8 +140,6 @@ class LimitCountConfig(LimitKeyConfig, plugin="limit-count"):
     seconds, where the window before counts by its share that still lies within."""
     rules: tuple[CountRule, ...] = Field(default=(), max_length=100)
     """Instead of `count` and `time_window`."""
-    group: str | None = Field(default=None, min_length=1)
-    """Uses of one group count together, over the routes of a namespace."""
     show_limit_quota_header: bool = True
     """Answers say what is left, in the three headers that follow; the last in seconds."""
     limit_header: HeaderName = "X-RateLimit-Limit"

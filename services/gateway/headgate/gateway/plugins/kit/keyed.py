@@ -3,7 +3,7 @@
 from collections import OrderedDict
 from typing import Generic, TypeVar
 
-from headgate.common.plugins.limits.limits import KeyType, LimitConfig
+from headgate.common.plugins.limits.limits import KeyType, LimitConfig, LimitKeyConfig
 from headgate.gateway.model.addresses import NetworkSet
 from headgate.gateway.plugins.interface import PluginServices, Request, Response
 from headgate.gateway.plugins.interface.variables import variable
@@ -80,6 +80,11 @@ def not_counted(config: LimitConfig, services: PluginServices, request: Request,
     """Let a request pass that cannot be counted, or make the answer to it."""
     services.logger.warning("a limit of %s cannot count: %s", request.route, reason)
     return None if config.allow_degradation else Response.refusal(500, "the limit of requests cannot be counted")
+
+
+def counted_as(config: LimitKeyConfig, services: PluginServices) -> str:
+    """Return which uses of a limit count together: those of a group in a namespace, else those of one route."""
+    return f"group|{services.owner}|{config.group}" if config.group else services.scope
 
 
 def exempted(config: LimitConfig) -> NetworkSet | None:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from headgate.common.errors import StoreError
 from headgate.common.plugins.limits.limits import LimitConnConfig
 from headgate.gateway.plugins.interface import Plugin, PluginServices, Request, Response
-from headgate.gateway.plugins.kit.keyed import Keyed, KeyReader, exempted, not_counted, rejection
+from headgate.gateway.plugins.kit.keyed import Keyed, KeyReader, counted_as, exempted, not_counted, rejection
 from headgate.gateway.plugins.kit.numbers import BadNumber, NumberReader
 
 _HELD = "limit-conn.held"
@@ -63,6 +63,7 @@ class LimitConn(Plugin[LimitConnConfig]):
         super().__init__(config, services)
         self._exempted = exempted(config)
         self._shared = services.find_counters(config)
+        self._counted_as = counted_as(config, services)
         self._leaving: set[asyncio.Task[None]] = set()
         if config.conn is not None:
             key = KeyReader(config.key, config.key_type)
@@ -79,7 +80,7 @@ class LimitConn(Plugin[LimitConnConfig]):
             ]
 
     def _counts(self, name: str) -> Keyed[int]:
-        counts: Keyed[int] = self.services.shared.get((self.name, self.services.scope, name), Keyed)
+        counts: Keyed[int] = self.services.shared.get((self.name, self._counted_as, name), Keyed)
         return counts
 
     def on_request(self, request: Request) -> Response | Awaitable[Response | None] | None:
@@ -107,7 +108,7 @@ class LimitConn(Plugin[LimitConnConfig]):
         assert self._shared is not None
         delay_s = 0.0
         for number, (_, bound) in enumerate(bounds):
-            place, member = f"headgate:limit-conn:{self.services.scope}|{number}|{bound.key}", uuid.uuid4().hex
+            place, member = f"headgate:limit-conn:{self._counted_as}|{number}|{bound.key}", uuid.uuid4().hex
             # Held before the answer: a client that leaves meanwhile may have been counted.
             self._hold(request, place, member)
             try:

@@ -52,7 +52,7 @@ class NginxIngress:
         annotations = nginx_annotations(manifest)
         is_spoken = bool(annotations) or is_nginx_class(lookups, class_name(manifest))
         self._makes_patterns = is_spoken and makes_patterns(manifest)
-        self.policy: NginxPolicy | None = read_nginx_policy(annotations) if is_spoken else None
+        self.policy: NginxPolicy | None = read_nginx_policy(ref.name, annotations) if is_spoken else None
 
     @property
     def problems(self) -> tuple[Problem, ...]:

@@ -4,8 +4,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from headgate.common.plugins.config import PluginConfig
 from headgate.common.plugins.limits.bandwidth import BandwidthConfig
-from headgate.common.plugins.limits.limits import LimitConnConfig, LimitReqConfig
+from headgate.common.plugins.limits.limits import LimitConnConfig, LimitReqConfig, RequestRate
 from headgate.common.plugins.security.cors import CorsConfig
 from headgate.common.plugins.security.ip_restriction import IpRestrictionConfig
 from headgate.common.resources import JsonObject
@@ -38,6 +39,7 @@ _MAX_ATTEMPTS: Final = 10
 _MAX_BUFFER: Final = 16 << 20
 _DEFAULT_BUFFER: Final = 1 << 20
 _TRIES: Final = 3
+_LIMIT_ORDER: Final = 3500
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +61,8 @@ class NginxPolicy:
     uses_regex: bool
 
 
-def read_nginx_policy(annotations: JsonObject) -> NginxPolicy:
-    """Read the annotations of ingress-nginx of one Ingress."""
+def read_nginx_policy(name: str, annotations: JsonObject) -> NginxPolicy:
+    """Read the annotations of ingress-nginx of the Ingress with a name."""
     reading = read_nginx_annotations(annotations)
     balancing, affinity = _balancing(reading), _stickiness(reading)
     upstream = reading.group("upstream")
@@ -71,7 +73,7 @@ def read_nginx_policy(annotations: JsonObject) -> NginxPolicy:
             timeouts=_timeouts(reading),
             retries=_retries(reading),
             stickiness=affinity,
-            plugins=tuple(_plugins(reading)),
+            plugins=tuple(_plugins(reading, name)),
             mirrors=_mirrors(reading),
             max_body=reading.group("route").get("max_body", DEFAULT_BODY) or None,
             buffer_request=reading.group("route").get("buffer_request"),
@@ -125,9 +127,9 @@ def _buffer(reading: Reading) -> int | None:
     return min(buffers.get("size", _DEFAULT_BUFFER), _MAX_BUFFER) or None
 
 
-def _plugins(reading: Reading) -> list[PluginUse]:
+def _plugins(reading: Reading, name: str) -> list[PluginUse]:
     """Return the plugins that stand for annotations, but for those that depend on the path."""
-    found = (_networks(reading), _cors(reading), *_limits(reading))
+    found = (_networks(reading), _cors(reading), *_limits(reading, name))
     return [use for use in found if use is not None]
 
 
@@ -158,30 +160,28 @@ def _cors(reading: Reading) -> PluginUse | None:
     return PluginUse.of(config)
 
 
-def _limits(reading: Reading) -> list[PluginUse]:
+def _early(config: PluginConfig) -> PluginUse:
+    """Return a use before those that authenticate: nginx counts requests before it asks who sends them."""
+    return PluginUse.of(config).model_copy(update={"order": _LIMIT_ORDER})
+
+
+def _limits(reading: Reading, name: str) -> list[PluginUse]:
     limits = reading.group("limits")
     burst, exempt = limits.get("burst", _BURST), limits.get("exempt", ())
     shared: dict[str, Any] = {"allowlist": exempt} if exempt else {}
-    rates = [(limits.get("per_second", 0), 1.0), (limits.get("per_minute", 0), 60.0)]
-    found = [
-        PluginUse.of(LimitReqConfig(rate=number / seconds, burst=number * burst, nodelay=True, **shared))
-        for number, seconds in rates
-        if number
-    ]
-    uses = _one_of_each(reading, found)
+    shared["group"] = f"Ingress {name}"
+    rates = [(limits.get("per_second", 0), 1), (limits.get("per_minute", 0), 60)]
+    rules = [RequestRate(rate=number / seconds, burst=number * burst) for number, seconds in rates if number]
+    uses = []
+    if rules:
+        first, *others = rules
+        config = LimitReqConfig(rate=first.rate, burst=first.burst, also=tuple(others), nodelay=True, **shared)
+        uses.append(_early(config))
     if connections := limits.get("connections", 0):
-        uses.append(PluginUse.of(LimitConnConfig(conn=connections, **shared)))
+        uses.append(_early(LimitConnConfig(conn=connections, **shared)))
     if rate := limits.get("rate", 0):
         uses.append(PluginUse.of(BandwidthConfig(rate=rate << 10, after=limits.get("after", 0) << 10)))
     return uses
-
-
-def _one_of_each(reading: Reading, uses: list[PluginUse]) -> list[PluginUse]:
-    """A route has one use of a plugin: of two rates the one by which fewer requests come."""
-    if len(uses) < 2:
-        return uses
-    reading.caution("limit-rpm", "limit-rps and limit-rpm are both given; the lower rate holds")
-    return [min(uses, key=lambda use: use.config["rate"])]  # type: ignore[arg-type,return-value] # a number
 
 
 def _mirrors(reading: Reading) -> tuple[Mirror, ...]:
