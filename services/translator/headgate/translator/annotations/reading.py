@@ -1,6 +1,7 @@
 """Annotations of one object, read by the tables; every mistake noted at its annotation."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any
 
@@ -71,6 +72,12 @@ class Reading:
         if annotation.drops and name not in self.dropping:
             self.dropping.append(name)
         self._complain("InvalidAnnotation", name, annotation, message)
+
+    def close(self, name: str, message: str) -> None:
+        """Note that what an annotation says is not there, or does not fit: all requests are refused until it does."""
+        if name not in self.unreadable:
+            self.unreadable.append(name)
+        self._complain("InvalidAnnotation", name, replace(self._table.rows[name], guards=True, drops=False), message)
 
     def warn_unknown(self, name: str, written: Any) -> None:
         """Note that there is no such annotation."""

@@ -32,6 +32,11 @@ _INTEGER: Final = re.compile(r"[+-]?\d{1,18}")
 _MOST: Final = 1 << 40
 
 
+_REALM: Final = re.compile(rf"[{_PLAIN} ]*")
+_URL_TEMPLATE: Final = re.compile(rf"[{_PLAIN}, :?&=$]*")
+_VARIABLES: Final = re.compile(r"[A-Za-z0-9\-_${} ]*")
+
+
 def boolean(text: str) -> bool:
     """Read what Go's `ParseBool` reads."""
     if text not in _BOOLEANS:
@@ -105,6 +110,9 @@ def _text(pattern: re.Pattern[str], what: str) -> Callable[[str], str]:
 
 basic = _text(_BASIC, "of letters, digits and -._~/: only")
 url_text = _text(_URL, "of letters, digits and -._~/:,?&= only")
+realm = _text(_REALM, "of letters, digits, spaces and -._~/: only")
+url_template = _text(_URL_TEMPLATE, "a URL of letters, digits and -._~/:,?&= with variables such as $host")
+variables = _text(_VARIABLES, "variables of nginx such as $http_authorization")
 target = _text(_PATH_WITH_CAPTURES, "a path of letters, digits and -._~/: with captures such as $1")
 server_name = _text(_SERVER_NAME, "a host name")
 
@@ -163,6 +171,24 @@ def pattern(text: str) -> str:
     if not _SERVER_NAME.fullmatch(text):
         raise ValueError("must be a pattern of letters, digits and ^$[](){}*+?|&=\\-._~/: only")
     return texts.regex(text)
+
+
+_DURATIONS: Final = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800, "M": 2592000, "y": 31536000}
+_DURATION: Final = re.compile(r"(\d{1,9})(ms|[smhdwMy])")
+_KEPT_IF_NONE_IS_NAMED: Final = ("200", "301", "302")
+
+
+def cache_durations(text: str) -> dict[str, float]:
+    """Read statuses and times, several separated by commas: seconds by status."""
+    found: dict[str, float] = {}
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        *statuses, last = part.split()
+        time = _DURATION.fullmatch(last)
+        if time is None or any(not re.fullmatch(r"[1-5]\d\d|any", status) for status in statuses):
+            raise ValueError("must be statuses and a time such as 200 202 401 5m, several separated by commas")
+        if seconds := int(time[1]) * _DURATIONS[time[2]]:
+            found |= dict.fromkeys(statuses or _KEPT_IF_NONE_IS_NAMED, seconds)
+    return found
 
 
 _NEXT: Final[Mapping[str, Any]] = {

@@ -24,6 +24,7 @@ from headgate.common.table import (
 )
 from headgate.translator.annotations.nginx.reading import nginx_annotations
 from headgate.translator.dialects.ingress.document import class_name
+from headgate.translator.dialects.ingress.nginx.access import access_uses
 from headgate.translator.dialects.ingress.nginx.facts import facts_of, has_certificate, is_nginx_class
 from headgate.translator.dialects.ingress.nginx.hosts import makes_patterns
 from headgate.translator.dialects.ingress.nginx.policy import NginxPolicy, read_nginx_policy
@@ -53,6 +54,7 @@ class NginxIngress:
         is_spoken = bool(annotations) or is_nginx_class(lookups, class_name(manifest))
         self._makes_patterns = is_spoken and makes_patterns(manifest)
         self.policy: NginxPolicy | None = read_nginx_policy(ref.name, annotations) if is_spoken else None
+        self._access = access_uses(ref, self.policy.reading, lookups) if self.policy is not None else ()
 
     @property
     def problems(self) -> tuple[Problem, ...]:
@@ -99,7 +101,7 @@ class NginxIngress:
         if redirect is not None and not redirect.config.get("http_to_https"):
             return RoutePatch(plugins=(redirect,))
         depending = tuple(use for use in (redirect, self._rewrite(policy, claim.route.path)) if use is not None)
-        patch = policy.patch.model_copy(update={"plugins": (*policy.patch.plugins, *depending)})
+        patch = policy.patch.model_copy(update={"plugins": (*self._access, *policy.patch.plugins, *depending)})
         if patch.stickiness is not None and not patch.stickiness.path:
             sticky = patch.stickiness.model_copy(update={"path": self._cookie_path(claim)})
             patch = patch.model_copy(update={"stickiness": sticky})

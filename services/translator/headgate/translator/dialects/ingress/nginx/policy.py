@@ -8,7 +8,6 @@ from headgate.common.plugins.config import PluginConfig
 from headgate.common.plugins.limits.bandwidth import BandwidthConfig
 from headgate.common.plugins.limits.limits import LimitConnConfig, LimitReqConfig, RequestRate
 from headgate.common.plugins.security.cors import CorsConfig
-from headgate.common.plugins.security.ip_restriction import IpRestrictionConfig
 from headgate.common.resources import JsonObject
 from headgate.common.table import (
     BackendProtocol,
@@ -128,18 +127,9 @@ def _buffer(reading: Reading) -> int | None:
 
 
 def _plugins(reading: Reading, name: str) -> list[PluginUse]:
-    """Return the plugins that stand for annotations, but for those that depend on the path."""
-    found = (_networks(reading), _cors(reading), *_limits(reading, name))
+    """Return the plugins that stand for annotations, but for those that depend on the path, and for `access`."""
+    found = (_cors(reading), *_limits(reading, name))
     return [use for use in found if use is not None]
-
-
-def _networks(reading: Reading) -> PluginUse | None:
-    networks = reading.group("networks")
-    allowed, denied = networks.get("allowed", ()), networks.get("denied", ())
-    if not allowed and not denied:
-        return None
-    fields: dict[str, Any] = {"whitelist": allowed, "blacklist": denied}
-    return PluginUse.of(IpRestrictionConfig(**{name: value for name, value in fields.items() if value}))
 
 
 def _cors(reading: Reading) -> PluginUse | None:

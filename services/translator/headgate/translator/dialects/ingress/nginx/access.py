@@ -1,0 +1,164 @@
+"""Who may come in by the annotations of ingress-nginx: addresses, names and passwords, a service that is asked.
+
+What ingress-nginx answers with 503, such as a Secret that is missing, refuses all requests here too.
+"""
+
+from typing import Any, Final
+from urllib.parse import parse_qs, urlsplit
+
+from headgate.common.plugins.authentication.basic_auth import BasicAuthConfig
+from headgate.common.plugins.authentication.digest_auth import DigestAuthConfig
+from headgate.common.plugins.authentication.forward_auth import ForwardAuthConfig
+from headgate.common.plugins.cautions import cautions
+from headgate.common.plugins.checking import check_use
+from headgate.common.plugins.errors import PluginFault
+from headgate.common.plugins.security.ip_restriction import IpRestrictionConfig
+from headgate.common.plugins.security.satisfy_any import SatisfyAnyConfig
+from headgate.common.resources import ObjectRef
+from headgate.common.sealing import ClusterValue
+from headgate.common.table import PluginUse
+from headgate.translator.annotations.reading import Reading
+from headgate.translator.objects.plugin_uses import MISSING_SECRET
+from headgate.translator.sources.certificates import SECRETS, values_of
+from headgate.translator.world.graph import Lookups
+
+_FILE_KEY: Final = "auth"
+_TIMEOUT_S: Final = 60.0
+_ESCAPED_URL: Final = "$pass_access_scheme://$http_host$escaped_request_uri"
+
+
+def access_uses(ref: ObjectRef, reading: Reading, lookups: Lookups) -> tuple[PluginUse, ...]:
+    """Return the plugins that let requests in; what is wrong goes to the reading."""
+    found = (_networks(reading), _login(ref, reading, lookups), _asking(reading))
+    uses = tuple(use for use in found if use is not None)
+    if len(uses) > 1 and reading.group("satisfy").get("rule") == "any":
+        return (_any_of(uses),)
+    return uses
+
+
+def _any_of(uses: tuple[PluginUse, ...]) -> PluginUse:
+    return PluginUse(
+        name=SatisfyAnyConfig.plugin,
+        config={use.name: use.config for use in uses},
+        secrets={f"{use.name}.{place}": value for use in uses for place, value in use.secrets.items()},
+    )
+
+
+def _networks(reading: Reading) -> PluginUse | None:
+    networks = reading.group("networks")
+    allowed, denied = networks.get("allowed", ()), networks.get("denied", ())
+    if not allowed and not denied:
+        return None
+    fields: dict[str, Any] = {"whitelist": allowed, "blacklist": denied}
+    return PluginUse.of(IpRestrictionConfig(**{name: value for name, value in fields.items() if value}))
+
+
+# Names and passwords
+
+
+def _login(ref: ObjectRef, reading: Reading, lookups: Lookups) -> PluginUse | None:
+    written = reading.group("login")
+    if "type" not in written or lookups.is_assumed:
+        return None
+    secrets = _secret_values(ref, written.get("secret", ""), reading, lookups)
+    if secrets is None:
+        return None
+    is_basic = written["type"] == "basic"
+    config: dict[str, Any] = {"realm": written.get("realm", ""), "hide_credentials": True, "skip_invalid": True}
+    if written.get("form") == "auth-map":
+        names = sorted(secrets)
+        config["users"] = [{"username": name} for name in names]
+        field = "hash" if is_basic else "digest"
+        secrets = {f"users.{place}.{field}": secrets[name] for place, name in enumerate(names)}
+    elif _FILE_KEY in secrets:
+        secrets = {"htpasswd" if is_basic else "htdigest": secrets[_FILE_KEY]}
+    else:
+        reading.close("auth-secret", f"Secret {ref.namespace}/{written['secret']} has no key {_FILE_KEY}")
+        return None
+    if not secrets:
+        reading.close("auth-secret", f"Secret {ref.namespace}/{written['secret']} has no users")
+        return None
+    plugin = BasicAuthConfig.plugin if is_basic else DigestAuthConfig.plugin
+    return PluginUse(name=plugin, config=config, secrets=secrets)
+
+
+def _secret_values(ref: ObjectRef, named: str, reading: Reading, lookups: Lookups) -> dict[str, ClusterValue] | None:
+    """Return the values of the Secret; None where it cannot be used, which is noted."""
+    namespace, slash, name = named.rpartition("/")
+    if not named:
+        reading.close("auth-secret" if reading.has("auth-secret") else "auth-type", "must be together with auth-secret")
+        return None
+    if (slash and namespace != ref.namespace) or "/" in namespace:
+        reading.close("auth-secret", f"must be a Secret of namespace {ref.namespace}")
+        return None
+    secret = lookups.get(SECRETS, ref.namespace, name)
+    if secret is None or secret.held is None:
+        reading.close("auth-secret", f"Secret {ref.namespace}/{name} {MISSING_SECRET}")
+        return None
+    return values_of(secret.held, lookups.cluster)
+
+
+# A service that is asked
+
+
+def _asking(reading: Reading) -> PluginUse | None:
+    written = reading.group("asking")
+    url = written.get("url")
+    if not url:
+        return None
+    if ".." in urlsplit(url).netloc:
+        reading.close("auth-url", "must be a URL that begins with http:// or https://, with a host")
+        return None
+    use = PluginUse(name=ForwardAuthConfig.plugin, config=_forward_auth(reading, written, url))
+    try:
+        check_use(use)
+    except PluginFault as fault:
+        reading.close("auth-url", f"must be a URL that begins with http:// or https://; {fault.fault}")
+        return None
+    for one in cautions(use):
+        reading.caution("auth-url", one.message)
+    return use
+
+
+def _forward_auth(reading: Reading, written: dict[str, Any], url: str) -> dict[str, Any]:
+    headers = {
+        "X-Request-ID": "$request_id",
+        "X-Original-URL": "$scheme://$http_host$request_uri",
+        "X-Original-Method": "$request_method",
+        "X-Sent-From": "nginx-ingress-controller",
+        "X-Real-IP": "$remote_addr",
+        "X-Forwarded-For": "$remote_addr",
+        "X-Auth-Request-Redirect": written.get("redirect") or "$request_uri",
+    }
+    if "method" in written:
+        headers |= {"X-Original-URI": "$request_uri", "X-Scheme": "$pass_access_scheme"}
+    timeout_s = reading.group("timeouts").get("read_s") or _TIMEOUT_S
+    config: dict[str, Any] = {
+        "uri": url,
+        "ssl_verify": False,
+        "request_method": written.get("method", "GET"),
+        "request_body": False,
+        "all_headers": True,
+        "forwarded_headers": False,
+        "extra_headers": headers,
+        "upstream_headers": list(written.get("headers", ())),
+        "response_cookies": True,
+        "always_set_cookie": written.get("always_cookie", False),
+        "strict_statuses": True,
+        "status_on_error": 500,
+        "timeout": max(1, min(int(timeout_s * 1000), 600_000)),
+    }
+    if signin := written.get("signin"):
+        config["signin"] = _signin_url(signin, written.get("param") or "rd")
+    if key := written.get("cache_key"):
+        durations = written.get("durations")
+        config["cache"] = {"key": key, **({"durations": durations} if durations else {})}
+    return config
+
+
+def _signin_url(url: str, param: str) -> str:
+    """Return where a client signs in, with the URL that it asked for unless the author says another."""
+    query = parse_qs(urlsplit(url).query, keep_blank_values=True)
+    if any(query.get(param, ())):
+        return url
+    return f"{url}{'&' if query else '?'}{param}={_ESCAPED_URL}"
