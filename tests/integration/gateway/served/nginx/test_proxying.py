@@ -186,12 +186,12 @@ async def test_limit_connections() -> None:
 async def test_limit_rate_slows_answers() -> None:
     async def large(conversation: Conversation) -> None:
         await conversation.request()
-        await conversation.send(b"HTTP/1.1 200 OK\r\nContent-Length: 204800\r\n\r\n" + b"x" * 204800)
+        await conversation.send(b"HTTP/1.1 200 OK\r\nContent-Length: 307200\r\n\r\n" + b"x" * 307200)
 
     async with world(one=large) as made:
         made.proxy.apply(nginx_ingress(limit_rate="100", limit_rate_after="100"))
         started = time.monotonic()
-        assert (await made.proxy.get()).body == b"x" * 204800
+        assert (await made.proxy.get()).body == b"x" * 307200
         assert time.monotonic() - started > 0.5
 
 
