@@ -16,13 +16,14 @@ import base64
 import ssl
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import yaml
 from aiohttp import web
 
 from fakes.gateway.ports import free_port
 from fakes.kubernetes.faults import Faults, SeenRequest, reset_connection
+from fakes.kubernetes.forms import BUILT_IN, discovery, merge, selector, typed, untyped, validate
 from fakes.kubernetes.rights import RoleHolder
 from fakes.kubernetes.store import (
     ApiFault,
@@ -32,39 +33,11 @@ from fakes.kubernetes.store import (
     Store,
     conflict,
     expired,
-    invalid,
     too_large,
 )
-from fakes.kubernetes.watch import Matches, OpenWatch, error_line
+from fakes.kubernetes.watch import OpenWatch, error_line
 
 __all__ = ["ApiFault", "Backup", "FakeKubernetes", "Resource", "SeenRequest"]
-
-BUILT_IN: dict[str, tuple[Resource, ...]] = {
-    "v1": (
-        Resource("", "services", "Service"),
-        Resource("", "endpoints", "Endpoints"),
-        Resource("", "pods", "Pod"),
-        Resource("", "secrets", "Secret"),
-        Resource("", "configmaps", "ConfigMap"),
-        Resource("", "namespaces", "Namespace", namespaced=False),
-    ),
-    "networking.k8s.io/v1": (
-        Resource("networking.k8s.io", "ingresses", "Ingress"),
-        Resource("networking.k8s.io", "ingressclasses", "IngressClass", namespaced=False),
-    ),
-    "discovery.k8s.io/v1": (Resource("discovery.k8s.io", "endpointslices", "EndpointSlice"),),
-    "events.k8s.io/v1": (Resource("events.k8s.io", "events", "Event"),),
-    "coordination.k8s.io/v1": (Resource("coordination.k8s.io", "leases", "Lease"),),
-    "admissionregistration.k8s.io/v1": (
-        Resource(
-            "admissionregistration.k8s.io",
-            "validatingwebhookconfigurations",
-            "ValidatingWebhookConfiguration",
-            namespaced=False,
-        ),
-    ),
-}
-_EVENT_FIELDS = ("eventTime", "reportingController", "reportingInstance", "action", "reason", "type")
 
 
 class FakeKubernetes:
@@ -94,7 +67,7 @@ class FakeKubernetes:
         self.requests: list[SeenRequest] = []
         self.url = ""
         self._tls = tls
-        self._store = Store(self._wake)
+        self.store = Store(self._wake)
         self._served = dict(BUILT_IN)
         self._forbidden: set[tuple[str, str | None]] = set()
         self._watches: list[OpenWatch] = []
@@ -155,28 +128,28 @@ class FakeKubernetes:
 
     def apply(self, wanted: JsonObject) -> JsonObject:
         """Create or replace an object; returns it as stored. Raises `ApiFault` (422) for what is invalid."""
-        self._validate(wanted)
-        return self._store.put(self._resource_of(wanted), wanted)
+        validate(wanted, allows_loopback=self.allows_loopback)
+        return self.store.put(self._resource_of(wanted), wanted)
 
     def delete(self, resource: str, name: str, namespace: str = "default") -> JsonObject:
         """Delete an object by plural and name; returns its last state."""
-        found = self._find(resource)
-        return self._store.delete(found, namespace if found.namespaced else "", name)
+        found = self.find(resource)
+        return self.store.delete(found, namespace if found.namespaced else "", name)
 
     def get(self, resource: str, name: str, namespace: str = "default") -> JsonObject:
         """Return an object; raises `ApiFault` (404)."""
-        found = self._find(resource)
-        return self._store.get(found, namespace if found.namespaced else "", name)
+        found = self.find(resource)
+        return self.store.get(found, namespace if found.namespaced else "", name)
 
     def all(self, resource: str, namespace: str = "") -> list[JsonObject]:
         """Return the objects of a kind in order."""
-        return self._store.select(self._find(resource), namespace)
+        return self.store.select(self.find(resource), namespace)
 
     def set_status(
         self, resource: str, name: str, status: JsonObject, namespace: str = "default", manager: str = "other"
     ) -> JsonObject:
         """Write the status subresource, as another controller would."""
-        return self._store.put_status(self._find(resource), namespace, name, {"status": status}, manager)
+        return self.store.put_status(self.find(resource), namespace, name, {"status": status}, manager)
 
     def events(self) -> list[JsonObject]:
         """Return the Events that were written."""
@@ -200,15 +173,15 @@ class FakeKubernetes:
 
     def compact(self) -> None:
         """Forget the past: versions from before are expired."""
-        self._store.compact()
+        self.store.compact()
 
     def backup(self) -> Backup:
         """Return the present state."""
-        return self._store.backup()
+        return self.store.backup()
 
     def restore(self, backup: Backup) -> None:
         """Become an earlier state, revision included; open connections break."""
-        self._store.restore(backup)
+        self.store.restore(backup)
         self.drop_connections()
 
     def break_watches(self, how: str, resource: str = "") -> int:
@@ -244,7 +217,7 @@ class FakeKubernetes:
             if act := self.faults.take(seen):
                 return await act(request)
             self._authorize(request, seen)
-            return await self._serve(request, seen)
+            return await self.serve(request, seen)
         except ApiFault as fault:
             return web.json_response(fault.body, status=fault.code, headers=fault.headers)
         except ConnectionError:  # the client has gone, or was made to
@@ -286,14 +259,15 @@ class FakeKubernetes:
             )
             raise ApiFault(403, "Forbidden", text, {"kind": seen.resource})
 
-    async def _serve(self, request: web.Request, seen: SeenRequest) -> web.StreamResponse:
+    async def serve(self, request: web.Request, seen: SeenRequest) -> web.StreamResponse:
+        """Answer a request that may be made, as hooks of tests do at their end."""
         parts = request.path.strip("/").split("/")
         version = parts[1] if parts[0] == "api" else "/".join(parts[1:3])
         resources = {one.resource: one for one in self._served.get(version, ())}
         if seen.verb == "probe":
             return web.Response(text="ok")
         if seen.verb == "discover" and resources:
-            return web.json_response(_discovery(version, list(resources.values())))
+            return web.json_response(discovery(version, list(resources.values())))
         plural, _, subresource = seen.resource.partition("/")
         resource = resources.get(plural)
         if resource is None or (subresource and subresource != "status"):
@@ -310,33 +284,33 @@ class FakeKubernetes:
             case "list":
                 return web.json_response(self._list(seen, resource, version))
             case "get":
-                found = self._store.get(resource, *key)
+                found = self.store.get(resource, *key)
             case "create":
                 wanted = await request.json()
                 wanted.setdefault("metadata", {})
                 if resource.namespaced:
                     wanted["metadata"].setdefault("namespace", seen.namespace)
-                self._validate(wanted)
-                return web.json_response(_typed(self._store.create(resource, wanted), resource, version), status=201)
+                validate(wanted, allows_loopback=self.allows_loopback)
+                return web.json_response(typed(self.store.create(resource, wanted), resource, version), status=201)
             case "delete":
-                found = self._store.delete(resource, *key)
+                found = self.store.delete(resource, *key)
             case _:
                 found = self._write(seen, resource, await request.json(), request.content_type)
-        return web.json_response(_typed(found, resource, version))
+        return web.json_response(typed(found, resource, version))
 
     def _write(self, seen: SeenRequest, resource: Resource, body: JsonObject, content_type: str) -> JsonObject:
         key = (seen.namespace, seen.name)
-        before = self._store.get(resource, *key)
+        before = self.store.get(resource, *key)
         by_name = content_type == "application/strategic-merge-patch+json"
-        wanted = _merge(before, body, by_name=by_name) if seen.verb == "patch" else body
+        wanted = merge(before, body, by_name=by_name) if seen.verb == "patch" else body
         for name in ("resourceVersion", "uid"):
             given = body.get("metadata", {}).get(name)
             if given and given != before["metadata"][name]:
                 raise conflict(resource, seen.name)
         if seen.resource.endswith("/status"):
-            return self._store.put_status(resource, *key, wanted, seen.query.get("fieldManager", "unknown"))
-        self._validate(wanted)
-        return self._store.put(resource, wanted)
+            return self.store.put_status(resource, *key, wanted, seen.query.get("fieldManager", "unknown"))
+        validate(wanted, allows_loopback=self.allows_loopback)
+        return self.store.put(resource, wanted)
 
     def _list(self, seen: SeenRequest, resource: Resource, version: str) -> JsonObject:
         revision, items = self._listed(seen, resource)
@@ -346,22 +320,22 @@ class FakeKubernetes:
             token = base64.b64encode(f'{{"rv":{revision},"start":{len(self._pages)}}}'.encode()).decode()
             self._pages[token] = (revision, rest)
             metadata |= {"continue": token, "remainingItemCount": len(rest)}
-        page = [_typed(item, resource, version) if resource.is_custom else _untyped(item) for item in items[:limit]]
+        page = [typed(item, resource, version) if resource.is_custom else untyped(item) for item in items[:limit]]
         return {"kind": f"{resource.kind}List", "apiVersion": version, "metadata": metadata, "items": page}
 
     def _listed(self, seen: SeenRequest, resource: Resource) -> tuple[int, list[JsonObject]]:
         if token := seen.query.get("continue"):
             revision, items = self._pages[token]
-            if self.expires_continue and revision < self._store.compacted:
+            if self.expires_continue and revision < self.store.compacted:
                 raise expired("The provided continue parameter is too old to display a consistent list result.")
             return revision, items
         asked = int(seen.query.get("resourceVersion") or 0)
-        if asked > self._store.revision:
-            raise too_large(asked, self._store.revision)
-        if seen.query.get("resourceVersionMatch") == "Exact" and asked < self._store.compacted:
+        if asked > self.store.revision:
+            raise too_large(asked, self.store.revision)
+        if seen.query.get("resourceVersionMatch") == "Exact" and asked < self.store.compacted:
             raise expired("The resourceVersion for the provided list is too old.")
-        matches = _selector(seen)
-        return self._store.revision, [item for item in self._store.select(resource, seen.namespace) if matches(item)]
+        matches = selector(seen)
+        return self.store.revision, [item for item in self.store.select(resource, seen.namespace) if matches(item)]
 
     async def _watch(
         self, request: web.Request, seen: SeenRequest, resource: Resource, version: str
@@ -375,19 +349,19 @@ class FakeKubernetes:
             text = "a watch stream was requested by the client but the required storage feature "
             return await _refuse(request, ApiFault(500, "InternalError", text + "RequestWatchProgress is disabled"))
         from_now = given in ("", "0")
-        if not from_now and int(given) < self._store.compacted:
-            text = f"too old resource version: {given} ({self._store.revision})"
+        if not from_now and int(given) < self.store.compacted:
+            text = f"too old resource version: {given} ({self.store.revision})"
             return await _refuse(request, expired(text))
-        matches = _selector(seen)
-        initial = [item for item in self._store.select(resource, seen.namespace) if matches(item)] if from_now else []
+        matches = selector(seen)
+        initial = [item for item in self.store.select(resource, seen.namespace) if matches(item)] if from_now else []
         watch = OpenWatch(
-            self._store,
+            self.store,
             resource,
             version,
             matches,
-            self._store.revision if from_now else int(given),
+            self.store.revision if from_now else int(given),
             seen.query.get("allowWatchBookmarks") == "true"
-            and (self.bookmarks_quiet_kinds or any(self._store.since(0, resource))),
+            and (self.bookmarks_quiet_kinds or any(self.store.since(0, resource))),
             asyncio.get_running_loop().time() + float(seen.query.get("timeoutSeconds") or 1800),
         )
         watch.changed.set()
@@ -406,7 +380,8 @@ class FakeKubernetes:
     def _resources(self) -> Iterator[tuple[str, Resource]]:
         return ((version, one) for version, resources in self._served.items() for one in resources)
 
-    def _find(self, plural: str) -> Resource:
+    def find(self, plural: str) -> Resource:
+        """The kind that has a name in paths."""
         return next(one for _, one in self._resources() if one.resource == plural)
 
     def _resource_of(self, wanted: JsonObject) -> Resource:
@@ -414,36 +389,6 @@ class FakeKubernetes:
             if (version, one.kind) == (wanted.get("apiVersion"), wanted.get("kind")):
                 return one
         raise ApiFault(404, "NotFound", f"the server has no {wanted.get('kind')} in {wanted.get('apiVersion')}")
-
-    def _validate(self, wanted: JsonObject) -> None:
-        name = wanted.get("metadata", {}).get("name", "")
-        if wanted.get("kind") == "EndpointSlice" and not self.allows_loopback:
-            for place, endpoint in enumerate(wanted.get("endpoints") or ()):
-                for address in endpoint.get("addresses", ()):
-                    if address.startswith("127.") or address == "::1":
-                        raise invalid(
-                            "EndpointSlice",
-                            "discovery.k8s.io",
-                            name,
-                            f"endpoints[{place}].addresses[0]",
-                            f'Invalid value: "{address}": may not be in the loopback range (127.0.0.0/8, ::1/128)',
-                        )
-        if wanted.get("kind") == "Event":
-            _validate_event(wanted)
-
-
-def _validate_event(wanted: JsonObject) -> None:
-    metadata = wanted["metadata"]
-    name = metadata.get("name", "")
-    for field in _EVENT_FIELDS:
-        if not wanted.get(field):
-            raise invalid("Event", "", name, field, "Required value")
-    if metadata.get("generateName", "").endswith("."):
-        raise invalid("Event", "", name, "metadata.generateName", "Invalid value: a name may not start so")
-    if len(wanted.get("note", "").encode()) > 1024:
-        raise invalid("Event", "", name, "note", "Too long: may not be more than 1024 bytes")
-    if wanted.get("regarding", {}).get("namespace", "default") != metadata.get("namespace"):
-        raise invalid("Event", "", name, "regarding.namespace", "Invalid value: does not match event.namespace")
 
 
 async def _refuse(request: web.Request, fault: ApiFault) -> web.StreamResponse:
@@ -453,67 +398,3 @@ async def _refuse(request: web.Request, fault: ApiFault) -> web.StreamResponse:
     await answer.prepare(request)
     await answer.write(error_line(fault))
     return answer
-
-
-def _selector(seen: SeenRequest) -> Matches:
-    labels = _terms(seen.query.get("labelSelector", ""))
-    fields = _terms(seen.query.get("fieldSelector", ""))
-
-    def matches(item: JsonObject) -> bool:
-        metadata = item["metadata"]
-        if seen.namespace and metadata.get("namespace") != seen.namespace:
-            return False
-        here = {"type": item.get("type", ""), "metadata.name": metadata["name"]}
-        held = metadata.get("labels") or {}
-        return all((here.get(key) == value) is wanted for key, value, wanted in fields) and all(
-            (held.get(key) == value) is wanted for key, value, wanted in labels
-        )
-
-    return matches
-
-
-def _terms(text: str) -> list[tuple[str, str, bool]]:
-    found = []
-    for term in filter(None, text.split(",")):
-        key, _, value = term.partition("=")
-        found.append((key.rstrip("!"), value.lstrip("="), not key.endswith("!")))
-    return found
-
-
-def _typed(item: JsonObject, resource: Resource, version: str) -> JsonObject:
-    return {"kind": resource.kind, "apiVersion": version, **_untyped(item)}
-
-
-def _untyped(item: JsonObject) -> JsonObject:
-    return {name: value for name, value in item.items() if name not in ("kind", "apiVersion")}
-
-
-def _merge(target: Any, patch: Any, *, by_name: bool = False) -> Any:
-    """RFC 7396; or a strategic merge, as far as lists go whose items are told apart by `name`."""
-    if by_name and isinstance(patch, list):
-        changes = {item["name"]: item for item in patch}
-        return [_merge(item, changes.get(item["name"], {}), by_name=True) for item in target]
-    if not isinstance(patch, dict):
-        return patch
-    merged = dict(target) if isinstance(target, dict) else {}
-    for name, value in patch.items():
-        if value is None:
-            merged.pop(name, None)
-        else:
-            merged[name] = _merge(merged.get(name), value, by_name=by_name)
-    return merged
-
-
-def _discovery(version: str, resources: list[Resource]) -> JsonObject:
-    verbs = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
-    described = [
-        {
-            "name": one.resource,
-            "singularName": one.kind.lower(),
-            "namespaced": one.namespaced,
-            "kind": one.kind,
-            "verbs": verbs,
-        }
-        for one in resources
-    ]
-    return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": version, "resources": described}

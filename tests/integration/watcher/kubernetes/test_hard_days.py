@@ -94,7 +94,7 @@ async def test_a_flood_of_events_is_not_read(tmp_path: Path) -> None:
         await today.until_hosts(a="a.test")
         for number in range(20_000):
             event = {"apiVersion": "events.k8s.io/v1", "kind": "Event", "metadata": {"name": f"e{number}"}}
-            today.api._store.put(today.api._find("events"), event)
+            today.api.store.put(today.api.find("events"), event)
         today.api.apply(service("web"))
         today.api.apply(ingress("a", "b.test"))
         await today.until_hosts(a="b.test")

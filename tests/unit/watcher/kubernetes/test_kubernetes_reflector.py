@@ -135,7 +135,7 @@ async def test_an_expired_continue_token_leads_to_one_list_without_pages(tmp_pat
         async def compact_meanwhile(request: web.Request) -> web.StreamResponse:
             api.apply(ingress("late"))
             api.compact()
-            return await api._serve(request, api.requests[-1])
+            return await api.serve(request, api.requests[-1])
 
         async with following(api, tmp_path) as seen:
             api.faults.add(_pass_on(api), verb="list")
@@ -387,6 +387,6 @@ async def test_an_unreachable_server_is_waited_for_and_the_log_says_what_to_chec
 
 def _pass_on(api: FakeKubernetes) -> Any:
     async def act(request: web.Request) -> web.StreamResponse:
-        return await api._serve(request, api.requests[-1])
+        return await api.serve(request, api.requests[-1])
 
     return act

@@ -229,7 +229,7 @@ async def test_a_condition_that_another_controller_wrote_meanwhile_is_not_lost(t
 
         async def change_meanwhile(request: Any) -> Any:
             api.set_status("services", "web", {"conditions": [FOREIGN]})
-            return await api._serve(request, api.requests[-1])
+            return await api.serve(request, api.requests[-1])
 
         api.faults.add(change_meanwhile, verb="patch")
         await board.post(of_service(conditions=(condition(),)))

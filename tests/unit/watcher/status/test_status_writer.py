@@ -51,7 +51,7 @@ async def test_a_conflict_is_retried_on_the_newer_object(tmp_path: Path) -> None
 
         async def change_meanwhile(request: Any) -> Any:
             api.apply(ingress("a", "newer.test"))
-            return await api._serve(request, api.requests[-1])
+            return await api.serve(request, api.requests[-1])
 
         api.faults.add(change_meanwhile, verb="patch")
         await board.post(wanted("a"))
