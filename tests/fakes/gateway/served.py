@@ -235,7 +235,11 @@ class Served:
 
     def slot(self, port: int) -> EndpointSlot:
         """The endpoint at a port."""
-        return next(slot for key, slot in self.directory._slots.items() if key[1] == port)
+        return next(slot for slot in self.slots() if slot.key[1] == port)
+
+    def slots(self) -> list[EndpointSlot]:
+        """The endpoints that may get new requests."""
+        return [slot for _, holder in self.compiler.upstreams.compiled() for slot in holder.balancer.slots]
 
     async def connect(self, tls: ssl.SSLContext | None = None, server_name: str = HOST, port: int = 0) -> Client:
         """A connection of a client, over TLS if it has a context; to one of the gateway's own ports, or another."""

@@ -71,13 +71,14 @@ class Streams:
         """Serve these entries besides the others."""
         for entry in entries:
             self.image.put(entry)
-        self._load()
+        self.load()
 
     def remove(self, key: str) -> None:
         self.image.discard("streams", key)
-        self._load()
+        self.load()
 
-    def _load(self) -> None:
+    def load(self) -> None:
+        """Have the listeners serve the image as it is."""
         self.revision += 1
         load(self.compiler, self.image, (1, self.revision))
         self.listeners.apply([route for _, route in self.compiler.streams.compiled()])

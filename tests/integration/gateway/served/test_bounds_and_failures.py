@@ -256,7 +256,7 @@ async def test_answer_that_is_tried_again_leaves_nothing_behind_though_its_body_
         async with served(site(route), at(*ports(servers))) as proxy:
             assert await proxy.bodies(2) == ["good", "good"]
             await asyncio.wait_for(hung_up.wait(), 30)
-            assert all(slot.active == 0 for slot in proxy.directory._slots.values())
+            assert all(slot.active == 0 for slot in proxy.slots())
 
 
 async def test_retry_that_has_nowhere_else_to_go_passes_the_error_on() -> None:

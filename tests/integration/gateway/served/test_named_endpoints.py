@@ -1,6 +1,5 @@
 """Endpoints that are DNS names: resolved by a real name server, expanded into the table that is served."""
 
-import asyncio
 import ssl
 
 import pytest
@@ -39,12 +38,9 @@ async def both_addresses(conversation: Conversation) -> None:
 async def anywhere():
     """An origin on all addresses of loopback; gives its port."""
     origin = Origin(both_addresses)
-    server = await asyncio.start_server(origin._accept, "0.0.0.0", 0)
-    yield server.sockets[0].getsockname()[1]
-    server.close()
-    for task in list(origin._tasks):
-        task.cancel()
-    await asyncio.gather(*origin._tasks, return_exceptions=True)
+    await origin.start("0.0.0.0")
+    yield origin.port
+    await origin.stop()
 
 
 async def test_name_becomes_all_its_addresses(anywhere: int) -> None:

@@ -101,7 +101,7 @@ async def test_ports_of_the_gateway_itself_are_refused() -> None:
         running.image.put(stream(port))
         running.listeners, before = listeners, running.listeners
         before.apply([])
-        running._load()
+        running.load()
         assert f"tcp://127.0.0.1:{port} not open: port {port} is the gateway's HTTP port" in listeners.names
         await listeners.drain(0)
         running.listeners = before

@@ -88,7 +88,6 @@ def test_a_plain_route_does_not_look_at_the_request_and_sets_nothing() -> None:
     pool = site.pool(source)
     assert site.route.answer_lines(source, pool) == b""
     assert not source.looked_at
-    assert site.route._only is site.holders["main"]
 
 
 def test_a_split_gives_each_backend_its_weight() -> None:

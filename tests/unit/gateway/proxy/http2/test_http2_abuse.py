@@ -155,7 +155,7 @@ async def test_an_attack_ends_its_connection_and_no_other(attack: Callable[[Peer
 
 async def test_an_attacker_who_does_not_read_is_cut_off() -> None:
     async with proxied() as proxy, http2_client(proxy.port) as client:
-        client.reader._transport.pause_reading()  # type: ignore[attr-defined]
+        client.writer.transport.pause_reading()
         while proxy.server.connections:
             ping(client)
             await asyncio.sleep(0.05)

@@ -186,12 +186,12 @@ async def test_a_client_whose_socket_is_full_pauses_its_origins() -> None:
     settings = {4: 2**30}
     async with proxied(pour) as proxy, http2_client(proxy.port, settings=settings) as client:
         client.h2.increment_flow_control_window(2**30)
-        client.reader._transport.pause_reading()  # type: ignore[attr-defined]
+        client.writer.transport.pause_reading()
         stream_id = client.open(request())
         await until(lambda: sent > 0)
         await asyncio.sleep(0.4)
         held_back = sent
         await asyncio.sleep(0.2)
         assert sent == held_back < 3 * LARGE
-        client.reader._transport.resume_reading()  # type: ignore[attr-defined]
+        client.writer.transport.resume_reading()
         assert len((await client.answer(stream_id)).body) == 4 * LARGE
