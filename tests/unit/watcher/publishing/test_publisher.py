@@ -10,7 +10,7 @@ import pytest
 from fakes.gateway.tls import SelfSigned
 from fakes.kubernetes.published_deltas import delta, logged, ref
 from fakes.translator.publishing import ObservedLog, Publishing, publishing, read_log, service
-from fakes.waiting import until
+from fakes.waiting import until, until_still
 from headgate.common.clusters import ClusterSettings, Decision
 from headgate.common.deltas import Author, ClusterAnnouncement, Delta, Operation, SyncMarker, SyncState
 from headgate.common.resources import INGRESS, NAMESPACE, SECRET, SERVICE, JsonObject, ObjectRef
@@ -97,7 +97,8 @@ async def test_namespaces_that_cannot_be_listed_hold_nothing_back_for_long(monke
         await one.until_ready()
     async with named_alike(log) as again:
         again.source.say(Listed(SERVICE, (service("x", "1"),)))
-        await until(lambda: again.publisher._unsure_since is not None)
+        await until(lambda: again.publisher.ledger.wanted(ref("x")))
+        await until_still(log.shown, 0.05)
         assert log.shown() == ["apply kube-system "]
         monkeypatch.setattr(publisher_module, "UNSURE", timedelta())
         again.source.apply(service("y", "1"))

@@ -1,7 +1,7 @@
 """Two watchers of one cluster on one log in memory: one publishes, the other is ready to."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 from typing import Any, NamedTuple, Self
@@ -18,6 +18,10 @@ from headgate.common.resources import SERVICE, ObjectRef, ResourceKind
 from headgate.watcher.publishing import publisher as publisher_module
 
 
+def log_ref(name: str) -> ObjectRef:
+    return ObjectRef("a", SERVICE.group, SERVICE.resource, "default", name)
+
+
 class Watcher(NamedTuple):
     """One of the two, the cluster as it sees it, and the lists that it was asked for."""
 
@@ -28,10 +32,11 @@ class Watcher(NamedTuple):
     def sees(self, *services: Any) -> None:
         self.publishing.source.list(*services)
 
-    async def until_taken_in(self, *names: str) -> None:
-        """Wait until it knows exactly these Services."""
-        ledger = self.publishing.publisher._ledger
-        await until(lambda: {ref.name for ref in ledger._wanted} == set(names))
+    async def until_taken_in(self, *names: str, gone: Sequence[str] = ()) -> None:
+        """Wait until it knows that these Services are there, and that others are gone."""
+        wanted = self.publishing.publisher.ledger.wanted
+        await until(lambda: all(wanted(log_ref(name)) for name in names))
+        await until(lambda: not any(wanted(log_ref(name)) for name in gone))
 
 
 @asynccontextmanager
@@ -108,7 +113,7 @@ async def test_a_takeover_deletes_at_once_what_it_saw_deleted() -> None:
         await other.until_taken_in("x")
         one.seat.lose()
         other.publishing.source.delete(service("x", "7"))
-        await other.until_taken_in()
+        await other.until_taken_in(gone=["x"])
         other.seat.take()
         await until(lambda: log.shown()[1:] == ["delete x 7"])
         assert other.asked == []
@@ -352,10 +357,6 @@ def _check_history(appended: list[Delta], cluster: Cluster) -> None:
         said[name] = version
 
 
-def log_ref(name: str) -> ObjectRef:
-    return ObjectRef("a", SERVICE.group, SERVICE.resource, "default", name)
-
-
 def _ports(log: ObservedLog) -> dict[str, int]:
     """Name to port of what is there, as far as the log says."""
     deltas = [message for _, message, _ in log.messages.values() if isinstance(message, Delta) and message.object]
@@ -373,7 +374,7 @@ async def test_one_that_follows_does_not_remember_deletions_for_ever(monkeypatch
             one.publishing.source.delete(service(f"s{number}", "2"))
         one.publishing.source.apply(service("last", "3"))
         await one.until_taken_in("last")
-        ledger = one.publishing.publisher._ledger
+        ledger = one.publishing.publisher.ledger
         await until(lambda: (len(ledger._gone), ledger.pending) == (0, 1))
 
 
@@ -387,11 +388,11 @@ async def test_one_that_follows_counts_what_it_saw_until_the_other_published_it(
         await until(lambda: len(log.appended) == 1)
         await until(lambda: other.publishing.publisher.unpublished_since is None)
         other.publishing.source.apply(service("x", "2", port=81))
-        await until(lambda: other.publishing.publisher._ledger.pending == 1)
+        await until(lambda: other.publishing.publisher.ledger.pending == 1)
         await settle()
         assert other.publishing.publisher.unpublished_since is not None
         one.publishing.source.apply(service("x", "2", port=81))
-        await until(lambda: other.publishing.publisher._ledger.pending == 0)
+        await until(lambda: other.publishing.publisher.ledger.pending == 0)
 
 
 async def test_changes_are_counted_from_when_they_are_seen_and_while_the_log_is_away() -> None:
@@ -403,7 +404,7 @@ async def test_changes_are_counted_from_when_they_are_seen_and_while_the_log_is_
         publisher = one.publishing.publisher
         since = publisher.unpublished_since
         one.publishing.source.apply(service("x", "2", port=81))  # newer, and waiting since the first change
-        await until(lambda: publisher._ledger.wanted(log_ref("x")).version == "2")
-        assert (publisher._ledger.pending, publisher.unpublished_since) == (2, since)
+        await until(lambda: publisher.ledger.wanted(log_ref("x")).version == "2")
+        assert (publisher.ledger.pending, publisher.unpublished_since) == (2, since)
         log.is_away = False
         await until(lambda: publisher.unpublished_since is None)

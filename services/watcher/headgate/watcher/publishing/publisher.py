@@ -110,7 +110,8 @@ class DeltaPublisher:
         self._cluster, self._origin, self._instance = cluster, origin, instance
         self._wake = asyncio.Event()
         self._intake = Intake(source.kinds, cluster, recipients, author_of, self._wake.set)
-        self._ledger = self._intake.ledger
+        self.ledger = self._intake.ledger
+        """What the log should have, beside what it has."""
         self._must_compare = True
         self._must_announce = True
         self._marked: set[ResourceKind] = set()
@@ -163,7 +164,7 @@ class DeltaPublisher:
     @property
     def unpublished_since(self) -> datetime | None:
         """When the oldest change was seen that is not in the log; None: all are."""
-        return self._ledger.pending_since
+        return self.ledger.pending_since
 
     def _oldest_unpublished_s(self) -> float:
         since = self.unpublished_since
@@ -176,7 +177,7 @@ class DeltaPublisher:
                 await self._observe(event)
             if not self._leadership.is_leader:
                 self._must_compare = True
-            UNPUBLISHED.set(self._ledger.pending)
+            UNPUBLISHED.set(self.ledger.pending)
             self._wake.set()
 
     # Sending
@@ -225,7 +226,7 @@ class DeltaPublisher:
             self._intake.was_listed |= is_list
             raise
         finally:
-            UNPUBLISHED.set(self._ledger.pending)
+            UNPUBLISHED.set(self.ledger.pending)
 
     def _begin_turn(self) -> None:
         """A newly elected publisher reads what others wrote to the log since it looked last."""
@@ -233,7 +234,7 @@ class DeltaPublisher:
             self._term = self._leadership.term
             self._must_compare = self._must_announce = True
             self._intake.doubtful.clear()
-            self._ledger.begin_turn()
+            self.ledger.begin_turn()
         self._check_turn()
 
     def _check_turn(self) -> None:
@@ -252,10 +253,10 @@ class DeltaPublisher:
         except BaseException:
             self._must_compare = True
             raise
-        lost = self._ledger.load(state)
+        lost = self.ledger.load(state)
         self._intake.was_listed |= not state
         if self._relist is not None:
-            self._find_out(self._ledger.doubt(), self._relist)
+            self._find_out(self.ledger.doubt(), self._relist)
         if lost:
             _log.warning("the log has lost what it held: publishing everything again")
             self._must_announce = self._intake.was_listed = True
@@ -265,7 +266,7 @@ class DeltaPublisher:
         for name in doubtful:
             kind = self._intake.kind_of(name)
             if kind is None or not relist(kind):
-                self._ledger.trust(name)  # nobody reads it any more
+                self.ledger.trust(name)  # nobody reads it any more
             else:
                 self._intake.doubtful.add(kind)
 
@@ -279,7 +280,7 @@ class DeltaPublisher:
             StoreUnavailable: it is of another cluster, whose watcher is still there.
         """
         ref = ObjectRef(self._cluster, NAMESPACE.group, NAMESPACE.resource, "", _SIGN_OF_A_CLUSTER)
-        logged, own = self._ledger.logged(ref), self._ledger.wanted(ref)
+        logged, own = self.ledger.logged(ref), self.ledger.wanted(ref)
         if NAMESPACE not in self._source.kinds or logged is None or logged.is_deleted:
             return True
         if own is None:
@@ -309,14 +310,14 @@ class DeltaPublisher:
             announced_at=_now(),
             heard_at=self._source.heard_at,
             away_since=self._source.away_since,
-            unpublished=self._ledger.pending,
+            unpublished=self.ledger.pending,
             unpublished_since=self.unpublished_since,
             troubles=tuple(self._troubles())[:TROUBLES],
         )
 
     async def _send(self, *, is_list: bool) -> None:
         """Send what is pending now, and again what conflicts have left."""
-        refs = self._ledger.take()
+        refs = self.ledger.take()
         try:
             if is_list and len(refs) >= BULK:
                 # What is left, too large or overtaken by another watcher, is looked at one by one.
@@ -329,7 +330,7 @@ class DeltaPublisher:
                 await self._resolve(conflicts)
                 refs = [delta.ref for delta in conflicts]
         except BaseException:
-            self._ledger.put_back(refs)  # those that are in the log by now make no delta
+            self.ledger.put_back(refs)  # those that are in the log by now make no delta
             raise
 
     async def _append_all(self, refs: Sequence[ObjectRef]) -> list[ObjectRef]:
@@ -340,19 +341,19 @@ class DeltaPublisher:
             for start in range(0, len(refs), BATCH):
                 self._check_turn()
                 batch = refs[start : start + BATCH]
-                deltas = [delta.model_copy(update=traceparent) for ref in batch if (delta := self._ledger.delta(ref))]
-                expected = [self._ledger.expected(delta.ref) for delta in deltas]
+                deltas = [delta.model_copy(update=traceparent) for ref in batch if (delta := self.ledger.delta(ref))]
+                expected = [self.ledger.expected(delta.ref) for delta in deltas]
                 sequences = await self._log_writer.append_all(deltas, expected) if deltas else []
                 left_out = [delta.ref for delta, sequence in zip(deltas, sequences, strict=True) if not sequence]
                 counts: Counter[tuple[str, str]] = Counter()
                 for delta, sequence in zip(deltas, sequences, strict=True):
                     if sequence:
-                        self._ledger.confirm(delta, sequence)
+                        self.ledger.confirm(delta, sequence)
                         counts[delta.ref.resource, delta.operation.value] += 1
                 for labels, count in counts.items():
                     DELTAS_PUBLISHED.labels(*labels).inc(count)
                 for ref in set(batch).difference(left_out):
-                    self._ledger.settle(ref)
+                    self.ledger.settle(ref)
                 all_left_out += left_out
         return all_left_out
 
@@ -365,36 +366,36 @@ class DeltaPublisher:
         return [result for result in results if isinstance(result, Delta)]
 
     async def _append(self, ref: ObjectRef) -> Delta | None:
-        delta = self._ledger.delta(ref)
+        delta = self.ledger.delta(ref)
         if delta is not None:
             with span_from(delta.traceparent, f"publish {ref.resource}") as span:
                 span.set_attribute("headgate.object", str(ref))
                 delta = delta.model_copy(update={"traceparent": current_traceparent()})
                 try:
-                    self._confirm(delta, await self._log_writer.append(delta, self._ledger.expected(ref)))
+                    self._confirm(delta, await self._log_writer.append(delta, self.ledger.expected(ref)))
                 except Conflict:
                     return delta
                 except StoreUnavailable:
                     raise
                 except StoreError as error:
                     self._intake.refuse(ref, Problem(reason="NotPublished", message=str(error)))
-        self._ledger.settle(ref)
+        self.ledger.settle(ref)
         return None
 
     async def _resolve(self, conflicts: Sequence[Delta]) -> None:
         if conflicts:
-            counted_on = {delta.ref: self._ledger.expected(delta.ref) for delta in conflicts}
+            counted_on = {delta.ref: self.ledger.expected(delta.ref) for delta in conflicts}
             await self._compare()
-            if any(self._ledger.expected(ref) == sequence for ref, sequence in counted_on.items()):
+            if any(self.ledger.expected(ref) == sequence for ref, sequence in counted_on.items()):
                 self._log_writer.forget_state(self._cluster)  # a delta that we count on was removed
                 await self._compare()
             self._wake.set()  # it may have found more than these
         for delta in conflicts:
-            if self._ledger.yield_to_newer(delta):
+            if self.ledger.yield_to_newer(delta):
                 _log.debug("somebody else published a later state", extra={"object": str(delta.ref)})
 
     def _confirm(self, delta: Delta, sequence: int) -> None:
-        self._ledger.confirm(delta, sequence)
+        self.ledger.confirm(delta, sequence)
         DELTAS_PUBLISHED.labels(delta.ref.resource, delta.operation.value).inc()
         PUBLISH_SECONDS.observe(max(0.0, (_now() - delta.observed_at).total_seconds()))
 
@@ -418,13 +419,13 @@ class DeltaPublisher:
         """While another watcher publishes, learn from the log what of the changes seen here is published."""
         while True:
             await asyncio.sleep(FOLLOW_S * random.uniform(0.8, 1.2))  # noqa: S311 - not a secret
-            if self._leadership.is_leader or not self._ledger.pending:
+            if self._leadership.is_leader or not self.ledger.pending:
                 continue
             with suppress(StoreError):  # what was read stays, and counts at the next look
                 state = await self._log_writer.read_state(self._cluster)
                 if not self._leadership.is_leader:
-                    self._ledger.follow(state, _now() - KEEP_DELETIONS)
-                    UNPUBLISHED.set(self._ledger.pending)
+                    self.ledger.follow(state, _now() - KEEP_DELETIONS)
+                    UNPUBLISHED.set(self.ledger.pending)
 
     async def _compare_now_and_then(self) -> None:
         """Notice what another watcher wrote that took itself for the one that publishes, as after standing still."""
