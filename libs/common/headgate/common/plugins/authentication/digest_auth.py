@@ -33,7 +33,7 @@ class DigestAuthConfig(PluginConfig, plugin="digest-auth"):
     nonce_lifetime: int = Field(default=60, ge=1, le=3600)
     """Seconds for which a client may go on with a nonce; then it gets another, without a question to its user."""
     skip_invalid: bool = False
-    """A line that cannot be used lets nobody in; otherwise the plugin is refused with all users."""
+    """A line that cannot be used lets no user in; otherwise the plugin is refused with all users."""
 
     def digests(self) -> dict[str, str]:
         """Return the hashes of the realm that can be read here, by name. Raises ValueError, without the hashes."""
