@@ -252,7 +252,7 @@ async def test_a_damaged_table_on_disk_is_not_used(tmp_path: Path) -> None:
     (tmp_path / "data" / "table-default.last-good").write_bytes(b"HEADGATE-TABLE-1\nrubbish")
     async with GatewayProcess(tmp_path / "data", "nats://127.0.0.1:1") as gateway:
         await gateway.ready(503)
-        assert "the table on disk is not used" in gateway.log
+        await until(lambda: "the table on disk is not used" in gateway.log)
 
 
 async def test_two_workers_serve_and_a_killed_one_is_restarted(
