@@ -58,7 +58,14 @@ class Stickiness(Entry):
     domain: str = ""
     max_age_s: int | None = Field(default=None, ge=0)
     """None is a session cookie."""
+    expires_s: int | None = Field(default=None, ge=0)
+    """The same as a date, for browsers that do not know `Max-Age`."""
     secure: bool | None = None
     """None: as the request's scheme."""
     http_only: bool = True
     same_site: Literal["", "Strict", "Lax", "None"] = ""
+    conditional_same_site: bool = False
+    """Leave `SameSite=None` out for browsers that reject it or take it for `Strict`."""
+    change_on_failure: bool | None = None
+    """Whether a client whose endpoint failed keeps to the one that answered instead, though the first may serve it
+    again. None: in the mode `balanced`."""

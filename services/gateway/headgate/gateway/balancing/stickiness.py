@@ -1,6 +1,9 @@
 """The cookie that keeps a client with its endpoint, and with its side of a canary."""
 
 import re
+import time
+from collections.abc import Callable
+from email.utils import formatdate
 from typing import TYPE_CHECKING
 
 from headgate.common.table import Stickiness
@@ -14,18 +17,36 @@ _NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 """RFC 6265 section 4.1.1, a token."""
 _ATTRIBUTE = re.compile(r"[ -:<-~]*")
 """RFC 6265 section 4.1.1: any character but controls and `;`."""
+_REJECTS_NONE = re.compile(
+    rb"Chrome/[456]|CPU iPhone OS 12|iPad; CPU OS 12|^(?!.*Chrome)(?=.*Macintosh)(?=.*Intel Mac OS X 10_14)(?=.*Safari)"
+)
+"""Browsers that cannot take `SameSite=None`, as ingress-nginx tells them by their User-Agent; the list is that of
+https://www.chromium.org/updates/same-site/incompatible-clients."""
 
 
 class StickyCookie:
     """Reads and writes the cookie of one route.
 
+    Args:
+        stickiness: what the table says.
+        clock: Unix time.
+
     Raises:
         BadMatch: its name, path or domain cannot stand in a header.
     """
 
-    __slots__ = ("_attributes", "_name", "_secure", "persists")
+    __slots__ = (
+        "_attributes",
+        "_clock",
+        "_expires_s",
+        "_name",
+        "_same_site",
+        "_secure",
+        "keeps_on_failure",
+        "persists",
+    )
 
-    def __init__(self, stickiness: Stickiness) -> None:
+    def __init__(self, stickiness: Stickiness, clock: Callable[[], float] = time.time) -> None:
         if not _NAME.fullmatch(stickiness.cookie):
             raise BadMatch("stickiness.cookie", f"{stickiness.cookie!r} cannot be the name of a cookie")
         for field, value in (("path", stickiness.path), ("domain", stickiness.domain)):
@@ -35,6 +56,12 @@ class StickyCookie:
         self._secure = stickiness.secure
         self.persists = stickiness.mode == "persistent"
         """Whether a session is kept for as long as its endpoint exists."""
+        self.keeps_on_failure = (
+            self.persists if stickiness.change_on_failure is None else not stickiness.change_on_failure
+        )
+        """Whether a session that can go on is kept when another endpoint had to answer."""
+        self._expires_s = stickiness.expires_s
+        self._clock = clock
         attributes = [f"Path={stickiness.path}"] if stickiness.path else []
         if stickiness.domain:
             attributes.append(f"Domain={stickiness.domain}")
@@ -42,8 +69,10 @@ class StickyCookie:
             attributes.append(f"Max-Age={stickiness.max_age_s}")
         if stickiness.http_only:
             attributes.append("HttpOnly")
-        if stickiness.same_site:
-            attributes.append(f"SameSite={stickiness.same_site}")
+        same_site = f"; SameSite={stickiness.same_site}".encode() if stickiness.same_site else b""
+        is_conditional = stickiness.conditional_same_site and stickiness.same_site == "None"
+        self._same_site = (b"", same_site) if is_conditional else (same_site, same_site)
+        """For browsers that cannot take it, and for others."""
         self._attributes = "".join(f"; {attribute}" for attribute in attributes).encode()
 
     def read(self, facts: "RequestFacts") -> StickySession | None:
@@ -54,5 +83,13 @@ class StickyCookie:
         """Return the header line, with its CRLF, that gives the client a session."""
         is_secure = facts.scheme == b"https" if self._secure is None else self._secure
         secure = b"; Secure" if is_secure else b""
+        expires = b""
+        if self._expires_s is not None:
+            expires = b"; Expires=%b" % formatdate(self._clock() + self._expires_s, usegmt=True).encode()
+        rejected, usual = self._same_site
+        same_site = usual
+        if rejected != usual and _REJECTS_NONE.search(facts.header(b"user-agent") or b""):
+            same_site = rejected
         value = b".".join((*session.backends, session.endpoint))
-        return b"Set-Cookie: %b=%b%b%b\r\n" % (self._name, value, self._attributes, secure)
+        attributes = b"%b%b%b%b" % (expires, self._attributes, same_site, secure)
+        return b"Set-Cookie: %b=%b%b\r\n" % (self._name, value, attributes)

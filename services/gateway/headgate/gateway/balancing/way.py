@@ -101,14 +101,16 @@ class Way:
         cookie = among.cookie
         assert cookie is not None
         current = cookie.read(facts)
-        if current == session or (current is not None and cookie.persists and self._is_kept(current, session)):
+        if current == session:
+            return b""
+        if current is not None and cookie.keeps_on_failure and self._is_kept(current, session, cookie.persists):
             return b""
         return cookie.line(facts, session)
 
-    def _is_kept(self, current: StickySession, session: StickySession) -> bool:
+    def _is_kept(self, current: StickySession, session: StickySession, persists: bool) -> bool:
         """Tell whether a session outlasts a request that another endpoint had to answer."""
         assert self.upstream is not None
-        is_there = self.upstream.balancer.resume(current.endpoint, persists=True) is not None
+        is_there = self.upstream.balancer.resume(current.endpoint, persists=persists) is not None
         return is_there and current.backends == session.backends
 
     def fallback_of(self, status: int) -> int | None:

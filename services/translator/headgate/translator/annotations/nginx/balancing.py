@@ -144,9 +144,8 @@ BALANCING = (
         read=values.boolean,
         value="boolean",
         default="false",
-        does="Old browsers do not get `SameSite=None`.",
+        does="Old browsers that cannot take `SameSite=None` do not get it.",
         example="true",
-        ignored="browsers that could not take it are gone since 2020",
     ),
     NginxAnnotation(
         name="session-cookie-secure",
@@ -165,7 +164,7 @@ BALANCING = (
         default="false",
         does="A client of an endpoint that failed gets another one for good.",
         example="true",
-        ignored="a client moves when its endpoint is not ready",
+        approximation="without it the next try goes to another endpoint too, and the client returns afterwards",
     ),
 )
 CANARY = (

@@ -207,14 +207,17 @@ def _stickiness(reading: Reading) -> Stickiness | None:
     written = reading.group("affinity")
     if written.get("kind") != "cookie":
         return None
-    age = written.get("max_age_s", written.get("expires_s"))
+    age, expires = written.get("max_age_s"), written.get("expires_s")
     return Stickiness(
         cookie=written.get("cookie", COOKIE),
         mode=written.get("mode", "balanced"),
         path=written.get("path", ""),
         domain=written.get("domain", ""),
         max_age_s=age if age is not None and age >= 0 else None,
+        expires_s=expires if expires is not None and expires >= 0 else None,
         secure=True if written.get("secure") else None,
+        conditional_same_site=written.get("conditional", False),
+        change_on_failure=written.get("changes", False),
         same_site=written.get("same_site", ""),
     )
 

@@ -1,0 +1,153 @@
+"""What the end-to-end tests of ingress-nginx say of session cookies, from an Ingress to the wire.
+
+Each test names its behaviour there (`test/e2e/annotations/affinity.go`, `affinitymode.go`).
+"""
+
+import re
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+
+import pytest
+
+from fakes.gateway.proxied import answering
+from fakes.gateway.served import HOST, named
+from fakes.translator.applied import World, world
+from fakes.translator.deltas import endpoint_slice
+from fakes.translator.nginx import nginx_ingress
+
+STICKY = {"affinity": "cookie", "session_cookie_name": "SERVERID"}
+
+
+@pytest.fixture
+async def two() -> AsyncIterator[World]:
+    """A proxy before a Service `one`, whose endpoints are servers `one` and `two`."""
+    async with world("one", "two") as made:
+        second = endpoint_slice("one", "127.0.0.1", name="one-second", port=made.port("two"))
+        made.proxy.apply(second)
+        yield made
+
+
+async def set_cookie(made: World, path: str = "/", **more: str) -> str:
+    """Return the cookie that an answer sets, with its attributes."""
+    return (await made.proxy.get(path, **more))["set-cookie"]
+
+
+async def test_the_cookie_has_its_name_and_path_and_is_http_only(two: World) -> None:
+    two.proxy.apply(nginx_ingress(**STICKY))
+    cookie = await set_cookie(two)
+    assert re.fullmatch(r"SERVERID=[\w.=-]+; Path=/; HttpOnly", cookie)
+
+
+async def test_the_name_of_the_cookie_can_change_and_has_a_default(two: World) -> None:
+    two.proxy.apply(nginx_ingress(affinity="cookie"))
+    assert (await set_cookie(two)).startswith("INGRESSCOOKIE=")
+    two.proxy.apply(nginx_ingress(affinity="cookie", session_cookie_name="OTHER"))
+    assert (await set_cookie(two)).startswith("OTHER=")
+
+
+async def test_a_client_keeps_to_its_endpoint_and_gets_no_second_cookie(two: World) -> None:
+    two.proxy.apply(nginx_ingress(**STICKY))
+    first = await two.proxy.get()
+    for _ in range(4):
+        again = await two.proxy.get(Cookie=first.cookie)
+        assert (again.body, again.cookie) == (first.body, "")
+    assert set(await two.proxy.bodies(4)) == {"one", "two"}
+
+
+async def test_a_forged_cookie_is_replaced(two: World) -> None:
+    two.proxy.apply(nginx_ingress(**STICKY))
+    assert (await two.proxy.get(Cookie="SERVERID=192.0.2.1:80|x")).cookie.startswith("SERVERID=")
+
+
+async def test_the_path_of_the_cookie_is_that_of_the_ingress_or_the_one_that_is_said(two: World) -> None:
+    two.proxy.apply(nginx_ingress(path="/something", **STICKY))
+    assert "; Path=/something;" in await set_cookie(two, "/something")
+    two.proxy.apply(nginx_ingress(path="/foo/.*", use_regex="true", session_cookie_path="/foo/bar", **STICKY))
+    assert "; Path=/foo/bar;" in await set_cookie(two, "/foo/bar/x")
+
+
+async def test_the_cookie_has_its_age_and_its_end(two: World) -> None:
+    two.proxy.apply(nginx_ingress(session_cookie_max_age="300", session_cookie_expires="172800", **STICKY))
+    cookie = await set_cookie(two)
+    found = re.search("; Expires=([^;]+)", cookie)
+    assert found is not None
+    left = parsedate_to_datetime(found[1]) - datetime.now(UTC)
+    assert 172700 < left.total_seconds() <= 172800
+    assert "; Max-Age=300;" in cookie
+
+
+async def test_the_cookie_has_its_domain(two: World) -> None:
+    two.proxy.apply(nginx_ingress(session_cookie_domain="foo.bar", **STICKY))
+    assert "; Domain=foo.bar;" in await set_cookie(two)
+
+
+async def test_routes_of_another_ingress_set_no_cookie(two: World) -> None:
+    two.proxy.apply(nginx_ingress(path="/foo", **STICKY), nginx_ingress("other", path="/bar"))
+    assert await set_cookie(two, "/foo") != ""
+    assert await set_cookie(two, "/bar") == ""
+
+
+async def test_a_host_and_its_alias_and_an_ingress_without_host_set_the_cookie(two: World) -> None:
+    two.proxy.apply(nginx_ingress(server_alias="alias.example", **STICKY))
+    assert await set_cookie(two) != ""
+    assert await set_cookie(two, host="alias.example") != ""
+    two.proxy.apply(nginx_ingress("any", host="", **STICKY))
+    assert await set_cookie(two, host="unknown.example") != ""
+
+
+@pytest.mark.parametrize(("secure", "scheme", "is_secure"), [("true", "http", True), ("false", "http", False)])
+async def test_secure_is_set_if_that_is_said(two: World, secure: str, scheme: str, is_secure: bool) -> None:
+    two.proxy.apply(nginx_ingress(session_cookie_secure=secure, **STICKY))
+    assert ("; Secure" in await set_cookie(two)) is is_secure
+
+
+@pytest.mark.parametrize("annotations", [{}, {"session_cookie_secure": "false"}])
+async def test_secure_is_set_over_https_whatever_is_said(two: World, annotations: dict[str, str]) -> None:
+    two.proxy.apply(nginx_ingress(**annotations, **STICKY))
+    assert "; Secure" in (await two.proxy.proxy.secure(server_name=HOST))["set-cookie"]
+
+
+@pytest.mark.parametrize("value", ["Lax", "Strict", "None"])
+async def test_same_site_is_what_is_said(two: World, value: str) -> None:
+    two.proxy.apply(nginx_ingress(session_cookie_samesite=value, **STICKY))
+    assert f"; SameSite={value}" in await set_cookie(two)
+
+
+MACINTOSH = "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_14_4) AppleWebKit/605.1.15"
+BROWSERS = {
+    "": True,
+    "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 Chrome/120.0.0.0 Safari/537.36": True,
+    "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 Chrome/51.0.2704.103 Safari/537.36": False,
+    "Mozilla/5.0 (iPhone; CPU iPhone OS 12_0 like Mac OS X) AppleWebKit/604.1 Safari/604.1": False,
+    "Mozilla/5.0 (iPad; CPU OS 12_1 like Mac OS X) Safari/604.1": False,
+    f"{MACINTOSH} Version/12.1 Safari/605.1.15": False,
+    f"{MACINTOSH} Chrome/90.0.4430.93 Safari/537.36": True,
+    "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_4) AppleWebKit/605.1.15 Version/13 Safari/605.1.15": True,
+}
+
+
+@pytest.mark.parametrize(("browser", "takes_none"), BROWSERS.items())
+async def test_same_site_none_is_left_out_for_browsers_that_cannot_take_it(
+    two: World, browser: str, takes_none: bool
+) -> None:
+    conditional = {"session_cookie_samesite": "None", "session_cookie_conditional_samesite_none": "true"}
+    two.proxy.apply(nginx_ingress(**conditional, **STICKY), nginx_ingress("b", host="b.example", **STICKY))
+    headers = {"User_Agent": browser} if browser else {}
+    assert ("SameSite=None" in await set_cookie(two, **headers)) is takes_none
+
+
+@pytest.mark.parametrize("mode", ["balanced", "persistent"])
+@pytest.mark.parametrize("changes", ["true", "false"])
+async def test_a_client_whose_endpoint_fails_returns_to_it_unless_it_shall_change(mode: str, changes: str) -> None:
+    failing = answering(named(b"flaky"))
+    async with world("one", flaky=failing) as made:
+        second = endpoint_slice("one", "127.0.0.1", name="one-second", port=made.port("flaky"))
+        made.proxy.apply(second)
+        sticky = {**STICKY, "affinity_mode": mode, "session_cookie_change_on_failure": changes}
+        made.proxy.apply(nginx_ingress(**sticky))
+        first = next(got for got in [await made.proxy.get() for _ in range(2)] if got.body == b"flaky")
+        await made.servers["flaky"].stop()
+        moved = await made.proxy.get(Cookie=first.cookie)
+        assert (moved.status, moved.body) == (200, b"one")
+        assert (moved.cookie != "") is (changes == "true")
