@@ -24,8 +24,15 @@ class CalledConfig(PluginConfig):
     is_uri_template: ClassVar[bool] = False
     """References in `uri` are filled in for each request."""
 
+    @property
+    def asks_nobody(self) -> bool:
+        """Whether the plugin answers by itself as it is configured."""
+        return False
+
     @model_validator(mode="after")
     def _check_called(self) -> Self:
+        if self.asks_nobody and self.uri is None and self.upstream is None:
+            return self
         if (self.uri is None) == (self.upstream is None):
             raise ValueError("needs either uri or upstream")
         if self.uri is not None:

@@ -5,23 +5,43 @@ from typing import Any
 from pydantic import Field, field_validator
 
 from headgate.common.plugins.called import CalledConfig
-from headgate.common.plugins.fields import HeaderName, HeaderTemplate
+from headgate.common.plugins.config import PluginConfig
+from headgate.common.plugins.fields import HeaderName, HeaderTemplate, HeaderValue
+
+
+class FixedPage(PluginConfig):
+    """A page that is the same for all errors."""
+
+    status: int = Field(ge=200, le=599)
+    body: str = Field(default="", max_length=65536)
+    content_type: HeaderValue = "text/plain; charset=utf-8"
 
 
 class ErrorPageConfig(CalledConfig, plugin="error-page"):
     """Fields of `error-page`."""
 
+    page: FixedPage | None = None
+    """Answered in the place of errors, instead of asking a service."""
     statuses: tuple[tuple[int, int], ...] = Field(min_length=1)
     """Statuses and ranges of them: `[404, "500-599"]`."""
     path: str = Field(default="/", pattern="^/")
     """Asked for; `{status}` and `{url}` (the request's, percent-encoded) are filled in. With `uri` too."""
     headers: dict[HeaderName, HeaderTemplate] = Field(default_factory=dict)
     """More headers for the service; values may have `$` references."""
+    forward_request: bool = False
+    """Ask with the client's method, query and headers too; its body is not sent."""
+    own_only: bool = False
+    """Replace errors of the gateway itself only, not those of upstreams."""
     keep_status: bool = False
     """The client gets the status of the error; by default that of the service's answer."""
     timeout: float = Field(default=5, gt=0, le=600)
     """Seconds; without an answer in time the client gets the error as it was."""
     max_body: int = Field(default=1 << 20, gt=0)
+
+    @property
+    def asks_nobody(self) -> bool:
+        """Whether the page is fixed."""
+        return self.page is not None
 
     @field_validator("statuses", mode="before")
     @classmethod

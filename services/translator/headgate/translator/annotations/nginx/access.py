@@ -216,9 +216,35 @@ CLIENT_TLS = (
     _refused("ssl-passthrough", guards=False),
 )
 ERRORS = (
-    _refused("default-backend", guards=False),
-    _refused("custom-http-errors", guards=False),
-    _refused("disable-proxy-intercept-errors", guards=False),
+    NginxAnnotation(
+        name="default-backend",
+        sets="errors.service",
+        read=values.service_name,
+        value="name of a Service in the namespace",
+        does="Its first port gets the requests while the backend has no healthy endpoint, and is asked for the pages "
+        "of `custom-http-errors`.",
+        example="errors",
+    ),
+    NginxAnnotation(
+        name="custom-http-errors",
+        sets="errors.statuses",
+        read=values.statuses,
+        value="statuses from 400 to 599, separated by commas",
+        does="Answers with these are replaced by what the default backend says, which is told of the error in `X-Code` "
+        "and headers beside it. Without a default backend they become a 404.",
+        example="404,503",
+        approximation="the body of the request is not sent to the default backend",
+        drops=True,
+    ),
+    NginxAnnotation(
+        name="disable-proxy-intercept-errors",
+        sets="errors.own_only",
+        read=values.boolean,
+        value="boolean",
+        default="false",
+        does="Only errors of the gateway itself are replaced, not those of endpoints.",
+        example="true",
+    ),
     _refused("proxy-redirect-from", Risk.MEDIUM, guards=False),
     _refused("proxy-redirect-to", Risk.MEDIUM, guards=False),
     _refused("proxy-cookie-domain", Risk.MEDIUM, guards=False),

@@ -37,6 +37,9 @@ _URL_TEMPLATE: Final = re.compile(rf"[{_PLAIN}, :?&=$]*")
 _VARIABLES: Final = re.compile(r"[A-Za-z0-9\-_${} ]*")
 
 
+_SERVICE: Final = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
+
+
 def boolean(text: str) -> bool:
     """Read what Go's `ParseBool` reads."""
     if text not in _BOOLEANS:
@@ -115,6 +118,17 @@ url_template = _text(_URL_TEMPLATE, "a URL of letters, digits and -._~/:,?&= wit
 variables = _text(_VARIABLES, "variables of nginx such as $http_authorization")
 target = _text(_PATH_WITH_CAPTURES, "a path of letters, digits and -._~/: with captures such as $1")
 server_name = _text(_SERVER_NAME, "a host name")
+
+
+service_name = _text(_SERVICE, "the name of a Service")
+
+
+def statuses(text: str) -> tuple[int, ...]:
+    """Read statuses of errors, separated by commas."""
+    found = [part.strip() for part in text.split(",")]
+    if wrong := [part for part in found if part and not re.fullmatch(r"[45]\d\d", part)]:
+        raise ValueError(f"must be statuses from 400 to 599, separated by commas; {wrong[0][:20]!r} is none")
+    return tuple(sorted({int(part) for part in found if part}))
 
 
 def path(text: str) -> str:

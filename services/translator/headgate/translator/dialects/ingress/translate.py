@@ -89,7 +89,7 @@ def translate_ingress(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) ->
         shares_hosts_with=policy.shares_hosts_with,
         hosts=hosts,
         routes=tuple(routes),
-        backends=(*_backend_uses(spec, backends, written), *policy.backends),
+        backends=(*_backend_uses(spec, backends, written), *policy.backends, *nginx.backends),
         names=tuple(claim for entry in spec.tls for claim in _claim_names(ref, entry, lookups, nginx, problems)),
         problems=tuple(problems),
         addresses=lookups.attached(CLASS_ADDRESSES, class_name(manifest)),
@@ -103,6 +103,7 @@ def translate_ingress(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) ->
         fragment,
         routes=(*changed, *nginx.further(changed)),
         backends=(*fragment.backends, *_refusal_uses(ref, policy)),
+        entries=nginx.groups,
         tls=tuple(TlsClaim(host, policy.tls, policy.tls_field) for host in hosts or (ANY_HOST,) if policy.tls),
     )
 
@@ -161,12 +162,12 @@ class _Backends:
 def _with_policy(claim: RouteClaim, ref: ObjectRef, policy: IngressPolicy, nginx: NginxIngress) -> RouteClaim:
     patch = policy.patch.over(nginx.patch(claim)) if nginx.policy is not None else policy.patch
     if not patch.said and policy.refusal is None:
-        return claim
+        return claim._replace(route=nginx.with_fallback(claim.route))
     change: JsonObject = {"when": policy.patch.when, "rank": _rank(claim.route.rank, policy)}
     if policy.refusal is not None:
         change["backends"] = (TableBackend(upstream=_refusal(ref, policy.refusal).key),)
         return claim._replace(route=claim.route.model_copy(update=change), is_refused=True)
-    return claim._replace(route=claim.route.model_copy(update=change | patch.fields))
+    return claim._replace(route=nginx.with_fallback(claim.route.model_copy(update=change | patch.fields)))
 
 
 def _rank(rank: Rank, policy: IngressPolicy) -> Rank:

@@ -30,7 +30,14 @@ class ErrorPage(Plugin[ErrorPageConfig]):
 
     def on_response(self, request: Request, response: Response) -> Any:
         """Ask for a page if the status is one of those."""
-        return self._replace(request, response) if response.status in self._statuses else None
+        if response.status not in self._statuses or (self.config.own_only and response.from_upstream):
+            return None
+        if self.config.page is None:
+            return self._replace(request, response)
+        page = Response(self.config.page.status, body=self.config.page.body.encode(), reason=response.reason)
+        page.headers.set("Content-Type", self.config.page.content_type)
+        self._put(page, response)
+        return None
 
     async def _replace(self, request: Request, response: Response) -> None:
         config = self.config
@@ -39,10 +46,15 @@ class ErrorPage(Plugin[ErrorPageConfig]):
         except CallFailed as error:
             self.services.logger.warning("error-page of %s: %s", request.route, error)
             return
+        page.status = response.status if config.keep_status else page.status
+        self._put(page, response)
+
+    @staticmethod
+    def _put(page: Response, response: Response) -> None:
+        """Put a page in the place of an error."""
         for name in _HEADERS_KEPT:
             for value in response.headers.get_all(name):
                 page.headers.add(name, value)
-        page.status = response.status if config.keep_status else page.status
         page.reason = response.reason
         page.from_upstream = response.from_upstream
         response.replace(page)
@@ -51,8 +63,10 @@ class ErrorPage(Plugin[ErrorPageConfig]):
         config = self.config
         url = sendable(request.original_target).replace("?", "%3F").replace("&", "%26")
         path = config.path.replace("{status}", str(status)).replace("{url}", url)
+        if config.forward_request and request.original_query:
+            path += f"{'&' if '?' in path else '?'}{request.original_query}"
         question = Request(
-            method="HEAD" if request.method == "HEAD" else "GET",
+            method=request.method if config.forward_request or request.method == "HEAD" else "GET",
             scheme=request.scheme,
             host=request.host,
             path=path.partition("?")[0],
@@ -75,7 +89,7 @@ class ErrorPage(Plugin[ErrorPageConfig]):
         )
 
     def _headers(self, request: Request, status: int) -> Headers:
-        headers = Headers()
+        headers = request.headers.copy() if self.config.forward_request else Headers()
         for name in ("Accept", "Accept-Language", "User-Agent"):
             value = request.headers.get(name)
             if value is not None:

@@ -13,6 +13,7 @@ from headgate.common.problems import Problem
 from headgate.common.resources import JsonObject, ObjectRef
 from headgate.common.table import (
     ANY_HOST,
+    BackendGroup,
     Compare,
     Condition,
     PathMatch,
@@ -25,11 +26,12 @@ from headgate.common.table import (
 from headgate.translator.annotations.nginx.reading import nginx_annotations
 from headgate.translator.dialects.ingress.document import class_name
 from headgate.translator.dialects.ingress.nginx.access import access_uses
+from headgate.translator.dialects.ingress.nginx.default_backend import DefaultBackend
 from headgate.translator.dialects.ingress.nginx.facts import facts_of, has_certificate, is_nginx_class
 from headgate.translator.dialects.ingress.nginx.hosts import makes_patterns
 from headgate.translator.dialects.ingress.nginx.policy import NginxPolicy, read_nginx_policy
 from headgate.translator.dialects.ingress.parse import PathRule
-from headgate.translator.fragments.fragment import RouteClaim
+from headgate.translator.fragments.fragment import BackendUse, RouteClaim
 from headgate.translator.manifests import texts
 from headgate.translator.manifests.patches import NO_ROUTE_PATCH, RoutePatch
 from headgate.translator.manifests.reading import shown
@@ -54,6 +56,7 @@ class NginxIngress:
         is_spoken = bool(annotations) or is_nginx_class(lookups, class_name(manifest))
         self._makes_patterns = is_spoken and makes_patterns(manifest)
         self.policy: NginxPolicy | None = read_nginx_policy(ref.name, annotations) if is_spoken else None
+        self._errors = DefaultBackend(ref, self.policy.reading, lookups) if self.policy is not None else None
         self._access = access_uses(ref, self.policy.reading, lookups) if self.policy is not None else ()
 
     @property
@@ -100,12 +103,27 @@ class NginxIngress:
         redirect = self._redirect(policy, claim)
         if redirect is not None and not redirect.config.get("http_to_https"):
             return RoutePatch(plugins=(redirect,))
+        errors = self._errors.pages(claim.route) if self._errors is not None else ()
         depending = tuple(use for use in (redirect, self._rewrite(policy, claim.route.path)) if use is not None)
-        patch = policy.patch.model_copy(update={"plugins": (*self._access, *policy.patch.plugins, *depending)})
+        patch = policy.patch.model_copy(update={"plugins": (*self._access, *errors, *policy.patch.plugins, *depending)})
         if patch.stickiness is not None and not patch.stickiness.path:
             sticky = patch.stickiness.model_copy(update={"path": self._cookie_path(claim)})
             patch = patch.model_copy(update={"stickiness": sticky})
         return patch
+
+    def with_fallback(self, route: Route) -> Route:
+        """Return a route whose requests go to the default backend while its own has no healthy endpoint."""
+        return self._errors.with_fallback(route) if self._errors is not None else route
+
+    @property
+    def backends(self) -> tuple[BackendUse, ...]:
+        """Upstreams besides those of the rules."""
+        return self._errors.backends if self._errors is not None else ()
+
+    @property
+    def groups(self) -> tuple[BackendGroup, ...]:
+        """Groups of backends that its routes refer to, once they are made."""
+        return self._errors.groups if self._errors is not None else ()
 
     def _cookie_path(self, claim: RouteClaim) -> str:
         path = claim.route.path
