@@ -27,29 +27,34 @@ ROUTE_FIELDS: Final = (
     FieldVerdict(
         fields=("ingressClassName",),
         likeness=Likeness.SAME,
-        note="without one the default class, or any in a cluster without IngressClasses",
+        note="without one the default class holds, or any class in a cluster without IngressClasses",
     ),
-    FieldVerdict(fields=("http[].name",), likeness=Likeness.SAME, note="two rules of one name are served, and said"),
+    FieldVerdict(
+        fields=("http[].name",),
+        likeness=Likeness.SAME,
+        note="two rules of one name are both served, and the status names them",
+    ),
     FieldVerdict(
         fields=("http[].priority",),
         likeness=Likeness.SAME,
-        note="among rules for the same path; the longer prefix goes before it",
+        note="it orders rules for the same path; a longer prefix goes before a higher priority",
     ),
     FieldVerdict(
         fields=("http[].timeout",),
         likeness=Likeness.SAME,
-        note="what of it is not written is 60 s; `5s` and `5` are the same. Without a `timeout` those of the gateway",
+        note="a part that is not written is 60 s; `5s` and `5` are the same. Without a `timeout` the gateway's "
+        "timeouts hold",
     ),
     FieldVerdict(
         fields=("http[].match.paths",),
         likeness=Likeness.BETTER,
-        note="what is before and between stars is taken literally: `.` and `+` mean themselves. A star within a "
+        note="text before and between stars is taken literally: `.` and `+` mean themselves. A star within a "
         "segment (`/a*b`) is refused instead of cut off",
     ),
     FieldVerdict(
         fields=("http[].match.hosts",),
         likeness=Likeness.SAME,
-        note="in any case. `*foo.com` is refused: write `foo.com` and `*.foo.com`",
+        note="upper and lower case are the same. `*foo.com` is refused: write `foo.com` and `*.foo.com`",
     ),
     FieldVerdict(
         fields=(
@@ -62,21 +67,22 @@ ROUTE_FIELDS: Final = (
     FieldVerdict(
         fields=("http[].match.exprs",),
         likeness=Likeness.SAME,
-        note="all ops and scopes. Patterns are [RE2](matching.md#patterns): no look-around. Comparisons of numbers "
-        "with what is no number are refused",
+        note="all operators and scopes. Patterns are [RE2](matching.md#patterns), which has no look-around. A "
+        "comparison of numbers with a value that is no number is refused",
     ),
     FieldVerdict(
         fields=("http[].match.exprs[].subject.scope",),
         likeness=Likeness.DIFFERENT,
-        note="JSON and forms, `multipart/form-data` too, up to 256 KiB; `items[*].sku` holds if it does for one of the "
-        "first 1024 items; no filters in paths",
+        note="JSON and forms are read, `multipart/form-data` too, up to 256 KiB; `items[*].sku` holds if it holds "
+        "for one of the first 1024 items; paths have no filters",
         value="Body",
         label="… scope `Body`",
     ),
     FieldVerdict(
         fields=("http[].match.exprs[].subject.scope",),
         likeness=Likeness.DIFFERENT,
-        note="the path as in [matching](matching.md#path): escapes of anything but letters, digits and `-._~` stay",
+        note="it is the path as in [matching](matching.md#path): only escapes of letters, digits and `-._~` are "
+        "resolved",
         value="Path",
         label="… scope `Path`",
     ),
@@ -98,27 +104,31 @@ ROUTE_FIELDS: Final = (
     FieldVerdict(
         fields=("http[].backends[]",),
         likeness=Likeness.BETTER,
-        note="one Service may stand in a rule several times with different subsets; a missing Service or port is a "
-        "condition, and a 503 that names it; beside a backend that is there it has no share",
+        note="one Service may stand in a rule several times with different subsets; a condition and a 503 name a "
+        "missing Service or port, which has no share of the requests beside a backend that exists",
     ),
     FieldVerdict(
         fields=("http[].backends[].resolveGranularity",),
         likeness=Likeness.SAME,
-        note="both forms of one Service live side by side",
+        note="both forms may be used for one Service at the same time",
         label="… `resolveGranularity`",
     ),
     FieldVerdict(
         fields=("http[].backends[].subset",),
         likeness=Likeness.SAME,
-        note="by labels of Pods; each rule its own. Without such a subset requests are answered with 503",
+        note="it selects Pods by labels, in each rule for itself. If the subset does not exist, requests are "
+        "answered with 503",
         label="… `subset`",
     ),
     FieldVerdict(fields=("http[].upstreams[]",), likeness=Likeness.SAME),
-    FieldVerdict(fields=("http[].websocket",), likeness=Likeness.BETTER, note="let through unless it is `false`"),
+    FieldVerdict(
+        fields=("http[].websocket",), likeness=Likeness.BETTER, note="WebSocket is let through unless this is `false`"
+    ),
     FieldVerdict(
         fields=("http[].plugins[]",),
         likeness=Likeness.SAME,
-        note="`secretRef` keys are merged, `a.b` goes one level down; they stay sealed until the gateway",
+        note="keys of a `secretRef` are merged, and `a.b` goes one level down; values stay sealed until the "
+        "gateway opens them",
     ),
     FieldVerdict(
         fields=(
@@ -126,19 +136,19 @@ ROUTE_FIELDS: Final = (
             "http[].plugin_config_namespace",
         ),
         likeness=Likeness.SAME,
-        note="its `secretRef`s are looked up in its own namespace. If it is absent the rule's requests are answered "
-        "with 503",
+        note="its `secretRef`s are looked up in its own namespace. If it does not exist, the rule's requests are "
+        "answered with 503",
         label="`http[].plugin_config_name`, `_namespace`",
     ),
     FieldVerdict(
         fields=("http[].authentication",),
         likeness=Likeness.STRICTER,
-        note="another word than the documented types is refused instead of taken for basic-auth",
+        note="an undocumented type is refused instead of taken for basic-auth",
     ),
     FieldVerdict(
         fields=("stream[].match.ingressPort",),
         likeness=Likeness.BETTER,
-        note="the port opens and closes with the object; nothing has to be listed before",
+        note="the port opens and closes with the object; no list of ports is needed",
     ),
     FieldVerdict(
         fields=("stream[].match.host",),
@@ -167,8 +177,9 @@ UPSTREAM_FIELDS: Final = (
         ),
         likeness=Likeness.STRICTER,
         note="`vars` and `vars_combinations`: `uri`, `request_uri`, `query_string`, `host`, `server_name`, "
-        "`remote_addr`, `consumer_name`, `arg_*`, `http_*`, `cookie_*`, `mqtt_client_id`; `consumer` is the address "
-        "where there is none. `remote_port`, `server_addr` and `hostname`, which tell no clients apart, are refused",
+        "`remote_addr`, `consumer_name`, `arg_*`, `http_*`, `cookie_*`, `mqtt_client_id`; without a consumer,"
+        " `consumer` is the client's address. `remote_port`, `server_addr` and `hostname`, which tell no "
+        "clients apart, are refused",
         label="… `hashOn`, `key`",
     ),
     FieldVerdict(
@@ -179,9 +190,10 @@ UPSTREAM_FIELDS: Final = (
     FieldVerdict(
         fields=("retries",),
         likeness=Likeness.DIFFERENT,
-        note="at most 10; without it the gateway's own one retry. Only what can be sent again is ([health](health.md))",
+        note="at most 10; without it the gateway makes one retry. Only requests that can be sent again are retried"
+        " ([health](health.md))",
     ),
-    FieldVerdict(fields=("timeout",), likeness=Likeness.SAME, note="a route's own goes first"),
+    FieldVerdict(fields=("timeout",), likeness=Likeness.SAME, note="a route's own timeout goes first"),
     FieldVerdict(
         fields=(
             "passHost",
@@ -194,8 +206,9 @@ UPSTREAM_FIELDS: Final = (
     FieldVerdict(
         fields=("healthCheck.active",),
         likeness=Likeness.BETTER,
-        note="APISIX' defaults; a `timeout` is seconds, `strictTLS: false` is heeded. One count of failures in a row "
-        "(`httpFailures`, for `tcp` `tcpFailures`) stands for all sorts",
+        note="the defaults are those of APISIX; a `timeout` is in seconds, and `strictTLS: false` is followed. One"
+        " count of failures in a row (`httpFailures`, for `tcp` `tcpFailures`) stands for all kinds of "
+        "failure",
     ),
     FieldVerdict(
         fields=("healthCheck.passive",),
@@ -204,7 +217,9 @@ UPSTREAM_FIELDS: Final = (
         "while even without active checks",
     ),
     FieldVerdict(
-        fields=("portLevelSettings",), likeness=Likeness.BETTER, note="what a port does not say is as for the Service"
+        fields=("portLevelSettings",),
+        likeness=Likeness.BETTER,
+        note="a field that a port does not set is that of the Service",
     ),
     FieldVerdict(
         fields=("externalNodes",),
@@ -232,14 +247,17 @@ TLS_FIELDS: Final = (
     FieldVerdict(
         fields=("client.caSecret",),
         likeness=Likeness.BETTER,
-        note="`ca.crt`, `cert` or `tls.crt`; if it is absent no request is let in. It counts at hosts that its "
-        "namespace "
-        "[owns](hosts.md). Requests over plain HTTP for these hosts are refused too. What a wildcard asks holds for "
-        "all hosts of ApisixRoutes of its namespace, and younger ones of others, below it that have no ApisixTls of "
-        "their own",
+        note="`ca.crt`, `cert` or `tls.crt`; if it does not exist, no request is let in. It counts at hosts that "
+        "its namespace [owns](hosts.md). Requests over plain HTTP for these hosts are refused too. The "
+        "authorities of a wildcard hold below it for hosts of ApisixRoutes of its namespace, and for younger "
+        "hosts of other namespaces, unless a host has an ApisixTls of its own",
     ),
     FieldVerdict(fields=("client.depth",), likeness=Likeness.SAME, note="1 by default"),
-    FieldVerdict(fields=("client.skip_mtls_uri_regex",), likeness=Likeness.SAME, note="from the path's beginning"),
+    FieldVerdict(
+        fields=("client.skip_mtls_uri_regex",),
+        likeness=Likeness.SAME,
+        note="the pattern is looked for at the beginning of the path",
+    ),
 )
 CONSUMER_FIELDS: Final = (
     FieldVerdict(
@@ -252,10 +270,10 @@ CONSUMER_FIELDS: Final = (
             "authParameter.wolfRBAC",
         ),
         likeness=Likeness.SAME,
-        note="by `value` or `secretRef`; of several the first in this order. Values are sealed by the watcher. A "
-        "`jwtAuth` without a key to check with is refused: none is made up, because tokens are not signed here. "
-        "Without "
-        "`authParameter` it is a consumer that routes name in `anonymous_consumer`",
+        note="given by `value` or `secretRef`; if several are set, the first in this order counts. Values are "
+        "sealed by the watcher. A `jwtAuth` without a key to check with is refused: none is made up, because "
+        "tokens are not signed here. An object without `authParameter` is a consumer that routes name in "
+        "`anonymous_consumer`",
         label="`authParameter.keyAuth`, `basicAuth`, `jwtAuth`, `hmacAuth`, `ldapAuth`, `wolfRBAC`",
     ),
     FieldVerdict(
@@ -268,7 +286,7 @@ CONSUMER_FIELDS: Final = (
             "authParameter.hmacAuth.value.max_req_body",
         ),
         likeness=Likeness.UNUSED,
-        note="said on the route, in the configuration of the plugin; a warning names them",
+        note="they belong to the configuration of the plugin on the route; a warning names them",
         label="`hmacAuth` `clock_skew`, `signed_headers` and others of older releases",
     ),
     FieldVerdict(fields=("plugins[]",), likeness=Likeness.SAME, note="an authentication plugin there is a credential"),
@@ -289,18 +307,18 @@ GATEWAY_PROXY_FIELDS: Final = (
     FieldVerdict(
         fields=("plugins[]",),
         likeness=Likeness.SAME,
-        note="for every route of the table, as those of ApisixGlobalRules",
+        note="they run for every route of the table, as plugins of ApisixGlobalRules do",
     ),
     FieldVerdict(
         fields=("statusAddress",),
         likeness=Likeness.SAME,
-        note="in the status of the Ingresses of the class, over `HEADGATE_PUBLISH_ADDRESSES`",
+        note="written into the status of the Ingresses of the class; it goes before `HEADGATE_PUBLISH_ADDRESSES`",
     ),
     FieldVerdict(
         fields=("publishService",),
         likeness=Likeness.DIFFERENT,
-        note="the addresses of its load balancer, where there is no `statusAddress`. Those of Ingresses in front of a "
-        "Service of type ClusterIP are not looked for: say them under `statusAddress`",
+        note="without a `statusAddress` the addresses of its load balancer are written. Addresses of Ingresses in "
+        "front of a Service of type ClusterIP are not looked for: write them under `statusAddress`",
     ),
     FieldVerdict(
         fields=("pluginMetadata.*",),
@@ -308,32 +326,33 @@ GATEWAY_PROXY_FIELDS: Final = (
         likeness=Likeness.STRICTER,
         note="`log_format` of `http-logger`, `kafka-logger`, `tcp-logger`, `udp-logger`, `syslog` and "
         "`file-logger`, `path` of the latter; `limit_header`, `remaining_header`, `reset_header` of "
-        "`limit-count`; `allow_origins` of `cors`; `model`, `policy` of `authz-casbin`. Of other plugins they"
-        " are not used, and named. They hold for the plugins of objects of the class",
+        "`limit-count`; `allow_origins` of `cors`; `model`, `policy` of `authz-casbin`. Metadata of other "
+        "plugins is not used, and the status names it. Metadata holds for the plugins of objects of the class",
     ),
     FieldVerdict(
         fields=("provider",),
         likeness=Likeness.UNUSED,
-        note="not needed: there is no Admin API; checked all the same",
+        note="not needed, as there is no Admin API; it is checked all the same",
     ),
 )
 GATEWAY_CONSUMER_FIELDS: Final = (
     FieldVerdict(
         fields=("gatewayRef",),
         likeness=Likeness.BETTER,
-        note="ours by the controller of the Gateway's class. While the Gateway does not exist the consumer is not "
-        "recognised, and its status says so",
+        note="the controller of the Gateway's class decides whether the consumer is ours. While the Gateway does "
+        "not exist, the consumer is not recognised, and its status says so",
     ),
     FieldVerdict(
         fields=("credentials[]",),
         likeness=Likeness.SAME,
-        note="several of one type too; upstreams get the `name`. Values are sealed by the watcher. What cannot be "
-        "read is named, and the others count. Without any it is a consumer that routes name in `anonymous_consumer`",
+        note="there may be several of one type; upstreams get the `name`. Values are sealed by the watcher. A "
+        "credential that cannot be read is named, and the others count. An object without credentials is a "
+        "consumer that routes name in `anonymous_consumer`",
     ),
     FieldVerdict(
         fields=("credentials[].secretRef",),
         likeness=Likeness.SAME,
-        note="in another namespace where a ReferenceGrant there allows it",
+        note="it may be in another namespace if a ReferenceGrant there allows it",
     ),
     FieldVerdict(fields=("plugins[]",), likeness=Likeness.SAME, note="an authentication plugin there is a credential"),
 )
@@ -348,39 +367,40 @@ BACKEND_POLICY_FIELDS: Final = (
     FieldVerdict(
         fields=("targetRefs",),
         likeness=Likeness.BETTER,
-        note="of several policies for one target the oldest holds, the others have the reason `Conflicted`. A "
-        "`sectionName` "
-        "is a port's name, by whichever of name and number an Ingress names the port",
+        note="if several policies name one target, the oldest holds and the others have the reason `Conflicted`. A"
+        " `sectionName` is a port's name, whether an Ingress refers to the port by name or by number",
     ),
     FieldVerdict(
         fields=("loadbalancer", "passHost", "upstreamHost", "healthCheck"),
         likeness=Likeness.SAME,
-        note="as of an [ApisixUpstream](#apisixupstream); `timeouts` of health checks stand where `timeout` does there",
+        note="as in an [ApisixUpstream](#apisixupstream); health checks have `timeouts` in place of `timeout`",
     ),
     FieldVerdict(
         fields=("loadbalancer.hashOn", "loadbalancer.key"),
         likeness=Likeness.STRICTER,
-        note="as of an ApisixUpstream",
+        note="as in an ApisixUpstream",
         label="… `hashOn`, `key`",
     ),
     FieldVerdict(
         fields=("scheme",),
         likeness=Likeness.BETTER,
-        note="without one the port's `appProtocol` holds; APISIX speaks `http` then. Its own CRD writes `scheme: http` "
-        "into every policy that says none: say it there",
+        note="without one the port's `appProtocol` holds, where APISIX speaks `http`. APISIX' own CRD writes "
+        "`scheme: http` into every policy without a scheme: set it there",
     ),
     FieldVerdict(
         fields=("retries",),
         likeness=Likeness.DIFFERENT,
-        note="at most 10; without it the gateway's own one retry",
+        note="at most 10; without it the gateway makes one retry",
     ),
-    FieldVerdict(fields=("timeout",), likeness=Likeness.SAME, note="what of it is not written is 60 s; `500ms` too"),
+    FieldVerdict(
+        fields=("timeout",), likeness=Likeness.SAME, note="a part that is not written is 60 s; `500ms` is read too"
+    ),
 )
 ROUTE_POLICY_FIELDS: Final = (
     FieldVerdict(
         fields=("targetRefs",),
         likeness=Likeness.SAME,
-        note="Ingresses; their `sectionName` is not looked at, as they have no sections",
+        note="Ingresses; a `sectionName` is ignored, as Ingresses have no sections",
     ),
     FieldVerdict(
         fields=("targetRefs[].kind",),
@@ -392,14 +412,15 @@ ROUTE_POLICY_FIELDS: Final = (
     FieldVerdict(
         fields=("priority",),
         likeness=Likeness.SAME,
-        note="among routes for the same host and path, those of ApisixRoutes included; none is as good as 0. Of "
-        "policies for one Ingress that disagree none holds, and all have the reason `Conflicted`",
+        note="it orders routes for the same host and path, those of ApisixRoutes included; without one it is 0. If"
+        " policies for one Ingress disagree, none holds, and all have the reason `Conflicted`",
     ),
     FieldVerdict(
         fields=("vars",),
         likeness=Likeness.STRICTER,
-        note="all operators, `AND`, `OR`, `!AND`, `!OR`, `!`; those of several policies hold together. Variables are "
-        "those of the scope `Variable` above. While one cannot be read the Ingress' requests are answered with 503",
+        note="all operators, `AND`, `OR`, `!AND`, `!OR`, `!`; the conditions of several policies hold together. "
+        "Variables are those of the scope `Variable` above. While a condition cannot be read, the Ingress' "
+        "requests are answered with 503",
     ),
 )
 L4_POLICY_FIELDS: Final = (
