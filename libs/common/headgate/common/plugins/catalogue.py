@@ -58,6 +58,7 @@ from headgate.common.plugins.transformation.error_page import ErrorPageConfig
 from headgate.common.plugins.transformation.fault_injection import FaultInjectionConfig
 from headgate.common.plugins.transformation.grpc_web import GrpcWebConfig
 from headgate.common.plugins.transformation.mocking import MockingConfig
+from headgate.common.plugins.transformation.proxy_redirect import ProxyRedirectConfig
 from headgate.common.plugins.transformation.request_validation import RequestValidationConfig
 from headgate.common.plugins.transformation.response_rewrite import ResponseRewriteConfig
 
@@ -104,6 +105,7 @@ CONFIGS: Mapping[str, type[PluginConfig]] = MappingProxyType(
             ProxyCacheConfig,
             MultiAuthConfig,
             ProxyMirrorConfig,
+            ProxyRedirectConfig,
             ProxyRewriteConfig,
             PublicApiConfig,
             RealIpConfig,

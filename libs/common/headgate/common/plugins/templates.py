@@ -51,6 +51,14 @@ _TEMPLATES: Final[Mapping[str, tuple[_Place, ...]]] = MappingProxyType(
         ),
         "mocking": _all("response_example", "response_headers.*"),
         "proxy-cache": (*_all("cache_key.*", "cache_bypass.*"), *_all("no_cache.*", phase=Phase.ANSWER)),
+        "proxy-redirect": _all(
+            *(
+                f"{name}.*.{text}"
+                for name in ("location", "cookie_domain", "cookie_path")
+                for text in ("pattern", "replacement")
+            ),
+            phase=Phase.ANSWER,
+        ),
         "proxy-rewrite": _all("uri", "host", "regex_uri.*", "headers.set.**", "headers.add.**", "headers.*"),
         "redirect": _all("uri", "regex_uri.*"),
         "response-rewrite": _all("headers.set.*", "headers.add.*", "headers.*", phase=Phase.ANSWER),

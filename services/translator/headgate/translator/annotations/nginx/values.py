@@ -131,6 +131,16 @@ def statuses(text: str) -> tuple[int, ...]:
     return tuple(sorted({int(part) for part in found if part}))
 
 
+def replacement(text: str) -> tuple[str, str] | None:
+    """Read two texts, of which the second replaces the first; `off` replaces nothing."""
+    if text == "off":
+        return None
+    parts = text.split()
+    if len(parts) != 2 or not all(map(_URL.fullmatch, parts)):
+        raise ValueError("must be off, or two texts of letters, digits and -._~/:,?&= only")
+    return parts[0], parts[1]
+
+
 def path(text: str) -> str:
     """Read an absolute path, without scheme and host."""
     if not _URL.fullmatch(text) or not text.startswith("/") or text.startswith("//"):

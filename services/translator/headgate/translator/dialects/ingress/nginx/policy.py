@@ -4,10 +4,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from pydantic import ValidationError
+
 from headgate.common.plugins.config import PluginConfig
 from headgate.common.plugins.limits.bandwidth import BandwidthConfig
 from headgate.common.plugins.limits.limits import LimitConnConfig, LimitReqConfig, RequestRate
 from headgate.common.plugins.security.cors import CorsConfig
+from headgate.common.plugins.transformation.proxy_redirect import AddressRule, ProxyRedirectConfig
 from headgate.common.resources import JsonObject
 from headgate.common.table import (
     BackendProtocol,
@@ -128,7 +131,7 @@ def _buffer(reading: Reading) -> int | None:
 
 def _plugins(reading: Reading, name: str) -> list[PluginUse]:
     """Return the plugins that stand for annotations, but for those that depend on the path, and for `access`."""
-    found = (_cors(reading), *_limits(reading, name))
+    found = (_cors(reading), _addresses(reading), *_limits(reading, name))
     return [use for use in found if use is not None]
 
 
@@ -153,6 +156,26 @@ def _cors(reading: Reading) -> PluginUse | None:
 def _early(config: PluginConfig) -> PluginUse:
     """Return a use before those that authenticate: nginx counts requests before it asks who sends them."""
     return PluginUse.of(config).model_copy(update={"order": _LIMIT_ORDER})
+
+
+def _addresses(reading: Reading) -> PluginUse | None:
+    """Return what rewrites the addresses that upstreams give, in redirects and cookies."""
+    written = reading.group("addresses")
+    start, end = written.get("redirect_from", "off"), written.get("redirect_to", "off")
+    redirect = (start, end) if start not in ("off", "default") and end != "off" else None
+    named = {"location": redirect, "cookie_domain": written.get("domain"), "cookie_path": written.get("path")}
+    try:
+        fields: dict[str, Any] = {field: (_address_rule(*pair),) for field, pair in named.items() if pair}
+    except ValidationError:
+        reading.refuse("proxy-redirect-from", "must be a text, or after ~ a pattern that can be compiled")
+        return None
+    absolute = not reading.group("redirects").get("relative", False)
+    return PluginUse.of(ProxyRedirectConfig(absolute=absolute, **fields)) if fields else None
+
+
+def _address_rule(pattern: str, replacement: str) -> AddressRule:
+    is_regex = pattern.startswith("~")
+    return AddressRule(pattern=pattern.removeprefix("~"), replacement=replacement, is_regex=is_regex)
 
 
 def _limits(reading: Reading, name: str) -> list[PluginUse]:
