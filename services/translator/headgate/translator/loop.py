@@ -1,7 +1,7 @@
 """The translator's loop: the only place where the pure core meets time and the bus.
 
-It says when something happens; `leading.inputs` knows what was read and what must still be waited for, and
-`leading.output` what is made of it.
+It says when something happens. `leading.inputs` knows what was read and what must still be waited for, `leading.build`
+makes revisions of it, and `leading.output` knows where they go.
 """
 
 import asyncio
@@ -12,7 +12,6 @@ from typing import NamedTuple
 from headgate.common.errors import Conflict, StoreError
 from headgate.common.leadership.leadership import Leadership, Sole
 from headgate.common.service.tasks import run_together
-from headgate.common.service.telemetry import span_from
 from headgate.common.snapshot import Pointer
 from headgate.common.stores import (
     DeltaLogReader,
@@ -26,6 +25,7 @@ from headgate.common.stores import (
 )
 from headgate.translator import metrics
 from headgate.translator.composition import DIALECTS
+from headgate.translator.leading.build import Build
 from headgate.translator.leading.feeds import Feeds, Remembered
 from headgate.translator.leading.inputs import Inputs
 from headgate.translator.leading.leadership import Turn
@@ -63,19 +63,16 @@ class TranslatorLoop:
         self._leadership = leadership = leadership or Sole()
         self._term = leadership.term if leadership.is_leader else 0
         """Term of the last turn that was taken."""
-        self._translation = self._new_translation()
-        self.inputs = Inputs(stores.log, stores.log_writer, stores.ask_watchers, settings, self._translation)
+        translation = self._new_translation()
+        self.inputs = Inputs(stores.log, stores.log_writer, stores.ask_watchers, settings, translation)
         self._feeds = Feeds(stores.log, stores.snapshots, settings.table, leadership)
         self.output = Output(
             *(stores.snapshots, stores.heartbeats, stores.statuses, stores.last_good, settings),
             may_write=lambda: leadership.is_leader,
             on_board=self._feeds.take_board,
         )
+        self._build = Build(self._new_translation, translation, self.inputs, self.output, lambda: self.leads)
         self.schedule = Schedule(settings.debounce_ms / 1000)
-        self._is_current = False
-        self._is_settled = False
-        """Whether all that was read is translated, and published by us or found to be so."""
-        self._known: frozenset[str] = frozenset()
         metrics.OLDEST_UNCOMMITTED.set_function(lambda: self.inputs.uncommitted_s)
 
     def _new_translation(self) -> Translation:
@@ -86,19 +83,19 @@ class TranslatorLoop:
 
     def readiness(self) -> str | None:
         """Readiness check: None once a table was published, found to be current already, or would be if we led."""
-        return None if self._is_current else self.inputs.obstacle(leads=self.leads) or "no table is published yet"
+        return None if self._build.is_current else self.inputs.obstacle(leads=self.leads) or "no table is published yet"
 
     @property
     def awaits_first_cluster(self) -> bool:
         """Whether no cluster is announced, and neither store nor gateways have a table: all is done that can be."""
         publisher, intake = self.output.publisher, self.inputs.intake
         is_new = publisher.version is None and publisher.served is None
-        return is_new and intake.is_replayed and not (self._translation.active_clusters or intake.incomplete())
+        return is_new and intake.is_replayed and not (self.translation.active_clusters or intake.incomplete())
 
     @property
     def translation(self) -> Translation:
-        """The translation of now; another one after the log began anew."""
-        return self._translation
+        """The translation of now; another one after the log began again."""
+        return self._build.translation
 
     @property
     def leads(self) -> bool:
@@ -108,22 +105,22 @@ class TranslatorLoop:
     @property
     def is_idle(self) -> bool:
         """Whether all that was read is published or, by a translator that follows, ready to be."""
-        if not self.schedule.is_empty or self.inputs.causes.count or not self._is_current:
+        if not self.schedule.is_empty or self.inputs.causes.count or not self._build.is_current:
             return False
         if not self._leadership.is_leader:
             return True
-        return self.leads and self._is_settled and not self.output.statuses.pending
+        return self.leads and self._build.is_settled and not self.output.statuses.pending
 
     def knows(self, cluster: str) -> bool:
         """Whether everything of a cluster has been translated once."""
-        return cluster in self._known
+        return cluster in self._build.known
 
     # What runs
 
     async def run(self) -> None:
         """Run until cancelled."""
         await self._read_store()
-        feeds = self._feeds.run(self.output, lambda: self.output.begin_term(self._translation))
+        feeds = self._feeds.run(self.output, lambda: self.output.begin_term(self.translation))
         await run_together(feeds, self._work())
 
     async def _read_store(self) -> None:
@@ -142,7 +139,7 @@ class TranslatorLoop:
 
     async def _work(self) -> None:
         # What can happen, one at a time:
-        #   1. the log begins anew (at the start, or because it was lost): a new world, the published table stays;
+        #   1. the log begins again (at the start, or because it was lost): a new world, the published table stays;
         #   2. messages of the log: into the world; the first change is due at once, further ones after a rest;
         #   3. news of gateways and store: addresses for statuses; a store that was lost or went back is due at once;
         #   4. somebody else moved the pointer: another translator, or a person who pins or unpins the table;
@@ -154,37 +151,25 @@ class TranslatorLoop:
                 case None:
                     await self._publish_if_possible()
                 case LogReplay():
-                    self._begin(item)
+                    self._build.begin(item)
+                    self.schedule.clear()
                 case Surroundings():
                     self._take_surroundings(item)
-                    await self._post_again()
+                    await self._build.post_again()
                 case Remembered():
                     self.output.statuses.touch(item.refs)
-                    await self._post_again()
+                    await self._build.post_again()
                 case Pointer():
                     self._take_pointer(item)
                 case Turn():
                     self._take_turn()
-                    await self._post_again()
+                    await self._build.post_again()
                 case LogBatch():
                     if self.inputs.receive(item):
-                        self._is_settled = False
+                        self._build.is_settled = False
                         self.schedule.add()
 
     # What happens
-
-    def _begin(self, replay: LogReplay) -> None:
-        publisher, is_another = self.output.publisher, self.inputs.is_another_log(replay)
-        if replay.went_back:
-            publisher.outdate()
-        if is_another:
-            publisher.distrust()  # tables are lost with the log more often than not
-        self._translation = self._new_translation()
-        self.inputs.begin(replay, self._translation, publisher.manifest, is_current=self._is_current)
-        self.output.begin_translation(is_board_lost=is_another)
-        self.schedule.clear()
-        self._is_settled = False
-        self._known = frozenset()
 
     def _take_surroundings(self, found: Surroundings) -> None:
         inputs, output = self.inputs, self.output
@@ -202,7 +187,7 @@ class TranslatorLoop:
     def _take_pointer(self, pointer: Pointer) -> None:
         publisher = self.output.publisher
         self.inputs.confirmation.saw(pointer.version)
-        # Who follows looks at the pointer now and then, and again when its turn comes.
+        # A translator that follows looks at the pointer now and then, and again when its turn comes.
         if self.leads and pointer.version != publisher.version:
             publisher.observe(pointer, None)
             self._stand_back()
@@ -211,14 +196,14 @@ class TranslatorLoop:
         if self._term == self._leadership.term:
             return
         self._term = self._leadership.term
-        self._is_settled = False
+        self._build.is_settled = False
         self.output.publisher.distrust()
         self.output.serving.begin_turn()
         self.inputs.catch_up.begin()
         self.schedule.add_at_once()
 
     def _stand_back(self) -> None:
-        """Somebody else committed: go on only when we have read of the log what they may have read."""
+        """Another one committed: go on only when we have read of the log what it may have read."""
         self.inputs.catch_up.begin()
         self.schedule.stand_back()
 
@@ -234,7 +219,7 @@ class TranslatorLoop:
                 self.output.publisher.observe(found.pointer, found.served)
                 await inputs.catch_up.ask(inputs.intake.incarnation)
             await inputs.look_for_confirmation()
-            wait_s = inputs.recovery_wait_s(self.output.publisher, is_current=self._is_current)
+            wait_s = inputs.recovery_wait_s(self.output.publisher, is_current=self._build.is_current)
             if (obstacle := inputs.obstacle(leads=self.leads)) is not None:
                 logger.debug("not published", extra={"reason": obstacle})
             elif wait_s > 0:
@@ -250,45 +235,10 @@ class TranslatorLoop:
             self.schedule.add_again()
 
     async def _publish(self) -> None:
-        inputs, output, translation = self.inputs, self.output, self._translation
         self.schedule.begin()
         worked_s = time.process_time()
-        with span_from(inputs.causes.traceparent, "translate"):
-            await output.recorder.recall(translation)
-            await output.serving.adopt(output.publisher, is_current=self._is_current, leads=self.leads)
-            if self.leads and output.publisher.is_behind:
-                await inputs.confirmation.check(inputs.intake.last_read)
-            if await inputs.write_back_decisions(output.publisher.manifest, leads=self.leads):
-                self._stand_back()
-                return
-            self._is_settled = False
-            await output.translate(translation)
-            self._known = translation.active_clusters
-            if self.leads:
-                inputs.catch_up.end()
-                await output.commit(translation, inputs)
-                await self._settle()
-            else:
-                output.stay_warm(translation, inputs)
-                self._note_current()
-        self.schedule.rest(time.process_time() - worked_s)
-
-    async def _settle(self) -> None:
-        """Say what is to say of a revision that is committed."""
-        self._is_settled = True
-        self._note_current()
-        traceparent = self.inputs.causes.traceparent
-        self.inputs.begin_causes(self.output.publisher.manifest)
-        self.output.recorder.look_after(self._translation.world)
-        await self.output.post(self._translation, traceparent)
-
-    def _note_current(self) -> None:
-        self.schedule.succeeded()
-        self._is_current = True
-        self.inputs.end_recovery(self.output.publisher)
-        self.output.measure(self._translation)
-
-    async def _post_again(self) -> None:
-        """Say what is to say of what was published last; what is not published yet is reported when it is."""
-        if self.leads and self._is_settled:
-            await self.output.post(self._translation, None)
+        if await self._build.publish():
+            self.schedule.succeeded()
+            self.schedule.rest(time.process_time() - worked_s)
+        else:
+            self._stand_back()
