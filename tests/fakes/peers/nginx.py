@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import shutil
 import subprocess
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -12,8 +12,14 @@ import pytest
 from fakes.gateway.ports import free_port
 
 PROGRAM = shutil.which("nginx", path="/usr/sbin:/usr/bin:/usr/local/sbin")
+HEADERS_MORE = Path("/usr/lib/nginx/modules/ngx_http_headers_more_filter_module.so")
+"""Debian's package libnginx-mod-http-headers-more-filter."""
 needs_nginx = pytest.mark.skipif(PROGRAM is None, reason="nginx is not installed")
+needs_headers_more = pytest.mark.skipif(
+    PROGRAM is None or not HEADERS_MORE.exists(), reason="nginx with the module headers-more is not installed"
+)
 _MAIN = """
+{modules}
 daemon off; master_process off; worker_processes 1; pid {folder}/nginx.pid; error_log {folder}/error.log info;
 events {{ worker_connections 64; }}
 http {{
@@ -27,12 +33,18 @@ http {{
 
 
 @contextlib.asynccontextmanager
-async def nginx(folder: Path, server: str, http: str = "") -> AsyncIterator[int]:
-    """Run nginx in a folder, with the directives of one server and of the `http` block; gives its port."""
+async def nginx(folder: Path, server: str, http: str = "", modules: Sequence[Path] = ()) -> AsyncIterator[int]:
+    """Run nginx in a folder, with the directives of one server and of the `http` block; gives its port.
+
+    In the latter `PORT` stands for the port.
+    """
     assert PROGRAM is not None
     port = free_port()
+    loaded = "".join(f"load_module {module};" for module in modules)
     config = folder / "nginx.conf"
-    config.write_text(_MAIN.format(folder=folder, http=http, port=port, server=server))
+    config.write_text(
+        _MAIN.format(folder=folder, http=http.replace("PORT", str(port)), port=port, server=server, modules=loaded)
+    )
     command = [PROGRAM, "-p", str(folder), "-c", str(config), "-e", str(folder / "error.log")]
     process = subprocess.Popen(command, stderr=subprocess.PIPE)  # noqa: ASYNC220 - uvloop's own hangs here
     try:

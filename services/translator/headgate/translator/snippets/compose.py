@@ -9,14 +9,14 @@ holds, as each location of ingress-nginx has its own.
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from pydantic import JsonValue, ValidationError
 
 from headgate.common.plugins.checking import check_use
 from headgate.common.plugins.errors import PluginFault
 from headgate.common.plugins.meta import META
-from headgate.common.plugins.traffic.nginx_rewrite import BRANCH, NginxRewriteConfig
+from headgate.common.plugins.traffic.nginx_rewrite import BRANCH, OF_SERVER, NginxRewriteConfig
 from headgate.common.plugins.traffic.proxy_rewrite import HeaderChanges, ProxyRewriteConfig
 from headgate.common.plugins.transformation.compression import GzipConfig
 from headgate.common.plugins.transformation.fault_injection import Abort, FaultInjectionConfig
@@ -43,6 +43,7 @@ from headgate.translator.snippets.level import (
     Substitution,
 )
 
+S = TypeVar("S")
 _FIELDS: Final = frozenset(("access_log_share", "buffer_request", "max_body"))
 _ADDED_TO: Final = ("200", "201", "204", "206", "301", "302", "303", "304", "307", "308")
 """Statuses of answers that `add_header` and `expires` change without `always`."""
@@ -50,6 +51,7 @@ _INPUT_ORDER: Final = 20_990
 """Of changes by headers-more to requests: behind the rewrite phase, before all that reads headers."""
 _PROXY_ORDER: Final = 1_007
 _ACCESS_ORDER: Final = 3_000
+_NOT_OF_SERVER: Final[JsonValue] = [BRANCH, "~=", OF_SERVER]
 _ANSWER_ORDER: Final = 898
 """Of the last change of an answer; those before it have lesser orders."""
 
@@ -175,22 +177,21 @@ class _Both:
             yield ResponseRewriteConfig(filters=filters), [_is_type("sent_http_content_type", types)] if types else []
 
     def _filters(self) -> Iterator["_Change"]:
-        for level in (self._server, self._location):
-            for each in level.of(HeaderFilter):
-                yield _filter(each, [])
+        for each in self._server.of(HeaderFilter):
+            yield _filter(each, [])
+        for each in self._location.of(HeaderFilter):
+            yield _filter(each, [_NOT_OF_SERVER] if self._server.steps else [])
         for branch in self._branches:
             for each in branch.level.of(HeaderFilter):
                 yield _filter(each, [_is_branch(branch.number)])
 
     def _added(self) -> Iterator["_Change"]:
         """Yield what `add_header` and `expires` add, for each branch what it has of its own, or inherits."""
-        outer = Level(self._location.of(AddedHeader) or self._server.of(AddedHeader))
-        for headers, conditions in _inherited(outer.of(AddedHeader), self._branches, AddedHeader):
+        for headers, conditions in self._inherited(AddedHeader):
             for each in headers:
                 limits: list[JsonValue] = [] if each.always else [["status", "in", list(_ADDED_TO)]]
                 yield _answers(add=((each.name, each.value),)), [*conditions, *limits]
-        expiries = (self._location.of(Expires) or self._server.of(Expires))[-1:]
-        for found, conditions in _inherited(expiries, self._branches, Expires):
+        for found, conditions in self._inherited(Expires):
             for expiry in found[-1:]:
                 if expiry.seconds is not None:
                     config = ResponseRewriteConfig(expires_s=expiry.seconds)
@@ -200,20 +201,22 @@ class _Both:
                     continue
                 yield config, [*conditions, ["status", "in", list(_ADDED_TO)]]
 
+    def _inherited(self, kind: type[S]) -> Iterator[tuple[tuple[S, ...], list[JsonValue]]]:
+        """Yield what holds outside of the branches that have their own, then what these have."""
+        outer = self._location.of(kind)
+        own = [(str(branch.number), branch.level.of(kind)) for branch in self._branches if branch.level.of(kind)]
+        if outer and self._server.steps:
+            own.append((OF_SERVER, self._server.of(kind)))
+        outer = outer or self._server.of(kind)
+        if outer:
+            elsewhere: list[JsonValue] = [branch for branch, _ in own]
+            yield outer, [[BRANCH, "!", "in", elsewhere]] if own else []
+        for branch, said in own:
+            if said:
+                yield said, [[BRANCH, "==", branch]]
+
 
 _Change = tuple[ResponseRewriteConfig, list[JsonValue]]
-
-
-def _inherited(
-    outer: tuple[Any, ...], branches: tuple[Branch, ...], kind: type[Any]
-) -> Iterator[tuple[tuple[Any, ...], list[JsonValue]]]:
-    """Yield what holds outside of the branches that have their own, then what these have."""
-    own = [branch for branch in branches if branch.level.of(kind)]
-    if outer:
-        elsewhere: list[JsonValue] = [str(branch.number) for branch in own]
-        yield outer, [[BRANCH, "!", "in", elsewhere]] if own else []
-    for branch in own:
-        yield branch.level.of(kind), [_is_branch(branch.number)]
 
 
 def _joined(changes: list[_Change]) -> list[_Change]:

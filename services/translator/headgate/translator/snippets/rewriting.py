@@ -32,7 +32,7 @@ def read_set(directive: Directive, scope: Scope) -> Iterator[Said]:
     if found is None:
         raise directive.error(f"{directive.args[0][:40]!r} is not the name of a variable")
     name = definable(directive, found[1])
-    yield Program(SetStep(do="set", variable=name, value=scope.template(directive, directive.args[1])))
+    yield Program(SetStep(do="set", variable=name, value=scope.template(directive, directive.args[1], is_program=True)))
 
 
 def read_break(directive: Directive, scope: Scope) -> Iterator[Said]:
@@ -46,10 +46,10 @@ def read_return(directive: Directive, scope: Scope) -> Iterator[Said]:
     if first.isascii() and first.isdecimal() and len(first) <= 3:
         if int(first) not in _STATUSES:
             raise directive.error(f"status {first} is not from 200 to 599")
-        text = scope.template(directive, rest[0]) if rest else None
+        text = scope.template(directive, rest[0], is_program=True) if rest else None
         yield Program(ReturnStep(do="return", status=int(first), **({} if text is None else {"text": text})))
     elif not rest and first.startswith(_URLS):
-        yield Program(ReturnStep(do="return", status=302, text=scope.template(directive, first)))
+        yield Program(ReturnStep(do="return", status=302, text=scope.template(directive, first, is_program=True)))
     else:
         raise directive.error(f"{first[:40]!r} is neither a status nor a URL")
 
@@ -70,7 +70,7 @@ def read_rewrite(directive: Directive, scope: Scope) -> Iterator[Said]:
             f"{'the flag last' if flag else 'a rewrite without a flag'} chooses another location, which is not done "
             "here; with break the request goes to the same upstream"
         )
-    template = scope.template(directive, replacement)
+    template = scope.template(directive, replacement, is_program=True)
     kept: Literal["break", "redirect", "permanent"] = "break"
     if flag in ("redirect", "permanent"):
         kept = "redirect" if flag == "redirect" else "permanent"
@@ -100,7 +100,7 @@ def read_test(directive: Directive, scope: Scope) -> Test:
     is_pattern = operator[2] != "="
     if is_pattern:
         check_pattern(directive, words[2])
-    value = words[2] if is_pattern else scope.template(directive, words[2])
+    value = words[2] if is_pattern else scope.template(directive, words[2], is_program=True)
     kind: Literal["=", "~", "~*"] = "=" if not is_pattern else "~*" if operator[2] == "~*" else "~"
     return Test(variable=name, operator=kind, value=value, **({"negated": True} if operator[1] else {}))
 

@@ -11,6 +11,7 @@ from enum import Flag, auto
 from types import MappingProxyType
 from typing import Final
 
+from headgate.common.plugins.traffic.nginx_rewrite import CAUGHT
 from headgate.common.plugins.variables import phase_of
 from headgate.translator.snippets.grammar import Directive
 
@@ -69,17 +70,23 @@ class Scope:
         """Return the scope of a block."""
         return replace(self, context=context)
 
-    def template(self, directive: Directive, word: str) -> str:
-        """Return a word as templates of plugins are written. Raises SnippetError."""
+    def template(self, directive: Directive, word: str, *, is_program: bool = False) -> str:
+        """Return a word as templates of plugins are written. Raises SnippetError.
+
+        What a pattern caught is known by its number in the program of the rewrite phase, elsewhere as a variable.
+        """
         parts, position = [], 0
         for found in _REFERENCE.finditer(word):
-            parts += [_literal(directive, word[position : found.start()]), self._reference(directive, found)]
+            parts += [
+                _literal(directive, word[position : found.start()]),
+                self._reference(directive, found, is_program),
+            ]
             position = found.end()
         return "".join((*parts, _literal(directive, word[position:])))
 
-    def _reference(self, directive: Directive, found: "re.Match[str]") -> str:
+    def _reference(self, directive: Directive, found: "re.Match[str]", is_program: bool) -> str:
         if found[2]:
-            return f"${{{found[2]}}}"
+            return f"${{{'' if is_program else CAUGHT}{found[2]}}}"
         name = found[1] or found[3]
         if name in self.constants:
             value = self.constants[name]

@@ -158,6 +158,18 @@ def test_header_of_a_proxy_is_what_the_client_sent() -> None:
     assert program(step).on_request(claimed).status == 301
 
 
+def test_steps_of_the_host_that_answer_are_noted() -> None:
+    asking = request("/a")
+    assert program(give(403), server=[give(404)]).on_request(asking).status == 404
+    assert asking.variables["nginx_branch"] == "server"
+
+
+def test_what_the_last_pattern_caught_is_known_to_other_plugins() -> None:
+    asking = request("/a/b")
+    assert program(rewrite("^/(.)/(.)$", "/${2}")).on_request(asking) is None
+    assert (asking.variables["nginx_1"], asking.variables["nginx_2"]) == ("a", "b")
+
+
 def test_pattern_that_comes_to_its_bound_is_an_error_and_no_mismatch() -> None:
     got = answer("/" + "a" * 300 + "!", rewrite("(?!x)(a+)+$", "/b"))
     assert got.status == 500

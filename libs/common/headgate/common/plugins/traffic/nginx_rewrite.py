@@ -15,6 +15,10 @@ MAX_STEPS: Final = 200
 """Of one program."""
 BRANCH: Final = "nginx_branch"
 """The variable that says which `if` held last; `0` for none."""
+OF_SERVER: Final = "server"
+"""Stands in it where the steps of the host have answered."""
+CAUGHT: Final = "nginx_"
+"""What variables begin with that keep what the last pattern caught, for other plugins: `nginx_1`."""
 
 ProgramText = Annotated[str, Field(max_length=8192)]
 

@@ -11,6 +11,8 @@ from urllib.parse import quote
 from headgate.common.perl_patterns import PerlPattern, compile_perl_pattern
 from headgate.common.plugins.traffic.nginx_rewrite import (
     BRANCH,
+    CAUGHT,
+    OF_SERVER,
     BreakStep,
     IfStep,
     NginxRewriteConfig,
@@ -100,11 +102,16 @@ class NginxRewrite(Plugin[NginxRewriteConfig]):
         variables.update(mine)
         run = _Run(request, path, SearchTime(request.target))
         try:
-            for steps in (self._server, self._steps):
-                outcome = _run(steps, run)
-                if isinstance(outcome, Response):
-                    return outcome
+            outcome = _run(self._server, run)
+            if isinstance(outcome, Response):
+                variables[BRANCH] = OF_SERVER
+                return outcome
+            outcome = _run(self._steps, run)
+            if isinstance(outcome, Response):
+                return outcome
         finally:
+            for at, text in enumerate(run.caught, 1):
+                variables[f"{CAUGHT}{at}"] = text
             for name in mine:
                 variables.pop(name, None)
         if run.is_path_changed:
@@ -191,7 +198,7 @@ def _returning(step: ReturnStep, content_type: str) -> _Do:
             return _redirection(run.request, status, text or "")
         if text is None and status >= 400:
             return Response.refusal(status, "return")
-        headers = Headers([("Content-Type", content_type)])
+        headers = Headers([("Content-Type", content_type)] if status != 204 else [])
         return Response(status, headers, (text or "").encode("latin-1"), reason="return")
 
     return do
