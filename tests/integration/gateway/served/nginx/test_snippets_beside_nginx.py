@@ -8,7 +8,7 @@ from typing import NamedTuple
 from fakes.gateway.proxied import Client, Conversation, Origin
 from fakes.gateway.served import asking, at, origins, read_answer, served, site
 from fakes.gateway.table import ORIGIN
-from fakes.peers.nginx import needs_headers_more, nginx
+from fakes.peers.nginx import HEADERS_MORE, needs_headers_more, nginx
 from headgate.common.table import Backend, PathMatch, PathType, Route, VirtualHost
 from headgate.translator.snippets.compose import compose
 from headgate.translator.snippets.interpret import interpret
@@ -272,6 +272,11 @@ def original(number: int, case: Case, port: int) -> str:
     return f"server {{ {common} listen 127.0.0.1:PORT; server_name case{number}.example; {case.server} {location} }}"
 
 
+def original_servers(port: int) -> str:
+    servers = "\n".join(original(number, case, port) for number, case in enumerate(CASES.values()))
+    return f"server_names_hash_bucket_size 128;\n{servers}"
+
+
 def interpreted(number: int, case: Case) -> VirtualHost:
     server = interpret(case.server, Scope(Context.SERVER)) if case.server else NOTHING
     made = compose(server, interpret(case.location, Scope(Context.LOCATION, CONSTANTS)))
@@ -291,9 +296,7 @@ async def test_snippets_do_what_nginx_does_with_them(tmp_path: Path) -> None:
     numbered = list(enumerate(CASES.items()))
     async with (
         origins(upstream, upstream) as (theirs, ours),
-        nginx(
-            tmp_path / "nginx", "\n".join(original(number, case, theirs.port) for number, (_, case) in numbered)
-        ) as port,
+        nginx(tmp_path, "return 404;", original_servers(theirs.port), (HEADERS_MORE,)) as port,
         served(*(interpreted(number, case) for number, (_, case) in numbered), at(ours.port), detailed=False) as proxy,
     ):
         for number, (name, case) in numbered:
