@@ -250,7 +250,6 @@ def test_what_clients_claim_is_dropped() -> None:
 @pytest.mark.parametrize(
     ("fields", "problem"),
     [
-        ({"mode": "optional-unverified"}, "tls.client_auth.mode: optional-unverified cannot be had"),
         ({"crl_pem": "nothing"}, "tls.client_auth.crl_pem: not a revocation list in PEM"),
         ({"allowed_names": ["("]}, "tls.client_auth.allowed_names: '(' is no RE2 pattern"),
     ],
@@ -262,6 +261,17 @@ def test_what_cannot_be_asked_for_refuses_every_request_by_name(fields: dict[str
         assert refusal is not None
         assert refusal[0] == 500
         assert refusal[1].startswith(problem)
+
+
+@pytest.mark.parametrize("fields", [{"mode": "optional-unverified"}, {"refusals": "answer"}])
+def test_interpreter_that_cannot_finish_such_handshakes_refuses_every_request_by_name(
+    monkeypatch: pytest.MonkeyPatch, fields: dict[str, object]
+) -> None:
+    monkeypatch.setattr("headgate.gateway.tls.lenient._library", lambda: None)
+    refusal = check(made_with(asking(Authority().pem, **fields)), None)
+    assert refusal is not None
+    assert refusal[0] == 500
+    assert "cannot be let through the handshake" in refusal[1]
 
 
 async def test_email_in_a_subject_is_written_as_openssl_does() -> None:

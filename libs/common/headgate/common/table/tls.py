@@ -28,10 +28,13 @@ class ClientAuth(Entry):
 
     mode: Literal["required", "optional", "optional-unverified"] = "required"
     """`required`: no handshake without one. `optional`: what is presented must be good; without one the request is
-    passed on and marked so. `optional-unverified`: anything is passed on and marked; refused by gateways, whose TLS
-    library ends the handshake on what does not verify."""
+    passed on and marked so. `optional-unverified`: one that no known authority vouches for is passed on too, and
+    marked so; one that has ended or is revoked is not."""
     ca_pem: str
     """Authorities, one or more."""
+    refusals: Literal["handshake", "answer"] = "handshake"
+    """Where a client is refused. `answer`: handshakes finish, and requests get a 400 or are sent to `error_page`, for a
+    certificate that does not verify too, as with nginx. Sessions are not resumed then."""
     depth: int = Field(default=1, ge=1, le=16)
     """Of the chain, as nginx `ssl_verify_depth` counts."""
     crl_pem: str = ""
@@ -43,7 +46,8 @@ class ClientAuth(Entry):
     """RE2 patterns: requests whose path matches one of them from its beginning need no certificate; the handshake then
     asks for one without insisting (Apache APISIX `skip_mtls_uri_regex`)."""
     error_page: str = ""
-    """URL that a client without a certificate is sent to; its handshake finishes, a bad certificate ends it still."""
+    """URL that a client without a certificate is sent to; its handshake finishes. A bad certificate ends it, unless
+    `refusals` are answers."""
 
 
 class TlsPolicy(Entry):

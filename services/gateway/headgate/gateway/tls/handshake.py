@@ -15,10 +15,11 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple, cast
 from weakref import WeakSet
 
+from headgate.gateway.tls import lenient
 from headgate.gateway.tls.client_hello import ClientHello, HelloOutcome, read_client_hello
 from headgate.gateway.tls.identity import ClientIdentity, read_identity
 from headgate.gateway.tls.loading import verified_intermediates
-from headgate.gateway.tls.policy import HostTls
+from headgate.gateway.tls.policy import HostTls, is_lenient
 
 _REASONS_LIMIT: Final = 64
 _OTHER: Final = "OTHER"
@@ -93,7 +94,17 @@ class ListenerContext(ssl.SSLContext):
 class ServerConnection:
     """Stands for the `ssl.SSLObject` of an accepted connection; `get_extra_info("ssl_object")` gives it."""
 
-    __slots__ = ("__weakref__", "_chosen", "_failure", "_identity", "_incoming", "_listener", "_object", "_outgoing")
+    __slots__ = (
+        "__weakref__",
+        "_chosen",
+        "_failure",
+        "_identity",
+        "_incoming",
+        "_listener",
+        "_object",
+        "_outgoing",
+        "_verdict",
+    )
 
     def __init__(self, listener: ListenerContext, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO) -> None:
         self._listener = listener
@@ -104,6 +115,8 @@ class ServerConnection:
         """What the error says that comes after the alert. The error itself would hold this object by its traceback."""
         self._identity: ClientIdentity | None = None
         self._chosen: Chosen | None = None
+        self._verdict = 0
+        """OpenSSL's code of what is wrong with the certificate, where the handshake goes on with a bad one."""
 
     @property
     def tls(self) -> HostTls | None:
@@ -120,7 +133,9 @@ class ServerConnection:
     def identity(self) -> ClientIdentity:
         """Who the client is, read once."""
         if self._identity is None:
-            self._identity = read_identity(self._real().getpeercert(binary_form=True))
+            certificate, code = self._real().getpeercert(binary_form=True), self._verdict
+            failure = lenient.error_text(code) if code else ""
+            self._identity = read_identity(certificate, failure=failure, lacks_authority=lenient.lacks_authority(code))
         return self._identity
 
     def do_handshake(self) -> None:
@@ -128,10 +143,13 @@ class ServerConnection:
         if self._failure is not None:
             raise ssl.SSLError(*self._failure)
         connection = self._object or self._begin()
+        lenient.begin()
         try:
             connection.do_handshake()
+            self._verdict = self._verdict or lenient.last_error()
             self._check_depth(connection)
         except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            self._verdict = self._verdict or lenient.last_error()
             raise
         except ssl.SSLError as error:
             self._fail(error)
@@ -164,6 +182,9 @@ class ServerConnection:
     def _check_depth(self, connection: ssl.SSLObject) -> None:
         auth = self.tls.policy.client_auth if self.tls is not None and not self.tls.problem else None
         if auth is not None and verified_intermediates(connection) > auth.depth:
+            if is_lenient(auth):
+                self._verdict = self._verdict or lenient.CHAIN_TOO_LONG
+                return
             # A session ticket lies ready to be sent: with it the client could come back without a chain.
             self._outgoing.read()
             error = ssl.SSLCertVerificationError(ssl.SSL_ERROR_SSL, "certificate chain too long")

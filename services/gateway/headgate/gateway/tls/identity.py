@@ -41,6 +41,8 @@ class ClientIdentity:
     """Fingerprints of the certificate in DER, hex."""
     sha256: str = ""
     pem: str = ""
+    lacks_authority: bool = False
+    """Nothing is wrong with it but that no known authority vouches for it."""
 
 
 NOBODY: Final = ClientIdentity("NONE")
@@ -61,8 +63,10 @@ class TlsConnection(Protocol):
         """Version of TLS: `TLSv1.3`."""
 
 
-def read_identity(certificate: bytes | None, now: datetime | None = None) -> ClientIdentity:
-    """Read a certificate in DER that the handshake verified; None: the client showed none.
+def read_identity(
+    certificate: bytes | None, now: datetime | None = None, *, failure: str = "", lacks_authority: bool = False
+) -> ClientIdentity:
+    """Read a certificate in DER that the handshake verified, or failed to verify; None: the client showed none.
 
     A resumed session is not verified again, so its certificate may have ended meanwhile.
     """
@@ -71,13 +75,14 @@ def read_identity(certificate: bytes | None, now: datetime | None = None) -> Cli
     read = x509.load_der_x509_certificate(certificate)
     ended = read.not_valid_after_utc < (now or datetime.now(UTC))
     return ClientIdentity(
-        verdict="FAILED:certificate has expired" if ended else "SUCCESS",
+        verdict=f"FAILED:{failure or 'certificate has expired'}" if failure or ended else "SUCCESS",
         subject_dn=_printable(read.subject),
         issuer_dn=_printable(read.issuer),
         serial=f"{read.serial_number:X}",
         sha1=read.fingerprint(hashes.SHA1()).hex(),  # noqa: S303 - a name that others use, not a proof
         sha256=read.fingerprint(hashes.SHA256()).hex(),
         pem=read.public_bytes(serialization.Encoding.PEM).decode(),
+        lacks_authority=lacks_authority and not ended,
     )
 
 
@@ -102,7 +107,8 @@ def check(guard: "ClientGuard", connection: TlsConnection | None, path: bytes = 
         return 421, "the connection was made for another server name", b""
     identity = connection.identity if connection is not None else NOBODY
     is_needed = guard.is_required and not any(pattern.match(path) for pattern in guard.skip_paths)
-    if identity.verdict != "SUCCESS" and (is_needed or identity is not NOBODY):
+    is_taken = identity.verdict == "SUCCESS" or (guard.takes_unverified and identity.lacks_authority)
+    if not is_taken and (is_needed or identity is not NOBODY):
         return _send_away(guard, identity)
     name = identity.subject_dn.encode()
     if guard.allowed_names and not any(pattern.search(name) for pattern in guard.allowed_names):

@@ -18,6 +18,7 @@ from headgate.common.table import ClientAuth, TlsPolicy
 from headgate.gateway.errors import BadMatch
 from headgate.gateway.model.patterns import compile_pattern
 from headgate.gateway.tls.errors import TlsConfigError
+from headgate.gateway.tls.lenient import allow_any
 from headgate.gateway.tls.loading import load_authorities, set_ciphers, set_versions
 
 _log = logging.getLogger(__name__)
@@ -33,24 +34,30 @@ _OLD_CIPHERS: Final = "ECDHE-ECDSA-AES128-SHA:ECDHE-RSA-AES128-SHA:ECDHE-ECDSA-A
 _OLD_VERSIONS: Final = ("1.0", "1.1")
 _SECURITY_LEVEL: Final = "@SECLEVEL="
 
-_NO_UNVERIFIED: Final = (
-    "tls.client_auth.mode: optional-unverified cannot be had: Python's ssl ends the handshake on a certificate that "
-    "does not verify; use optional or required with the authorities in ca_pem"
-)
-
 _URL = re.compile("[!-~]+")
 
 
 class ClientGuard:
     """What a host asks of its clients' certificates, for `identity.check`; immutable."""
 
-    __slots__ = ("allowed_names", "asked", "error_page", "is_required", "pass_certificate", "problem", "skip_paths")
+    __slots__ = (
+        "allowed_names",
+        "asked",
+        "error_page",
+        "is_required",
+        "pass_certificate",
+        "problem",
+        "skip_paths",
+        "takes_unverified",
+    )
 
     def __init__(self, auth: ClientAuth | None, problem: str = "") -> None:
         """Raises TlsConfigError for a pattern that RE2 does not take, or an error page that no header can hold."""
         self.problem = problem
         """Why no request can be let in; empty if there is no such reason."""
         self.is_required = auth is not None and auth.mode == "required"
+        self.takes_unverified = auth is not None and auth.mode == "optional-unverified"
+        """Lets certificates in of which nothing is wrong but that no known authority vouches for them."""
         self.error_page = auth.error_page if auth else ""
         if self.error_page and not problem and not _URL.fullmatch(self.error_page):
             raise TlsConfigError(f"tls.client_auth.error_page: {self.error_page!r} is no URL: visible ASCII only")
@@ -135,13 +142,19 @@ def put_into_effect(context: ssl.SSLContext, policy: TlsPolicy | None, alpn: Seq
 
 
 def _ask_for_certificates(context: ssl.SSLContext, auth: ClientAuth) -> None:
-    if auth.mode == "optional-unverified":
-        raise TlsConfigError(_NO_UNVERIFIED)
     try:
         load_authorities(context, auth.ca_pem, auth.crl_pem)
     except TlsConfigError as error:
         raise TlsConfigError(f"tls.client_auth.{error}") from error
+    if is_lenient(auth):
+        allow_any(context)
+        return
     context.verify_mode = ssl.CERT_REQUIRED if _needs_at_handshake(auth) else ssl.CERT_OPTIONAL
+
+
+def is_lenient(auth: ClientAuth) -> bool:
+    """Whether handshakes finish whatever certificate the client shows."""
+    return auth.mode == "optional-unverified" or auth.refusals == "answer"
 
 
 def _needs_at_handshake(auth: ClientAuth) -> bool:
@@ -150,7 +163,7 @@ def _needs_at_handshake(auth: ClientAuth) -> bool:
 
 
 def _asked(auth: ClientAuth) -> str:
-    facts = (auth.ca_pem, auth.crl_pem, auth.depth, _needs_at_handshake(auth))
+    facts = (auth.ca_pem, auth.crl_pem, auth.depth, _needs_at_handshake(auth), is_lenient(auth))
     return hashlib.sha256(repr(facts).encode()).hexdigest()
 
 

@@ -4,6 +4,7 @@ from headgate.translator.annotations.nginx import values
 from headgate.translator.annotations.nginx.row import NginxAnnotation, Risk
 
 _AUTH_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "CONNECT", "OPTIONS", "TRACE")
+_ANY = "optional-unverified"
 _NOT_YET = "it is not followed yet"
 
 
@@ -205,14 +206,88 @@ AUTHENTICATION = (
     ),
 )
 CLIENT_TLS = (
-    _refused("auth-tls-secret", Risk.MEDIUM),
-    _refused("auth-tls-verify-client", Risk.MEDIUM),
-    _refused("auth-tls-verify-depth"),
-    _refused("auth-tls-match-cn", Risk.HIGH),
-    _refused("auth-tls-error-page", Risk.HIGH, guards=False),
-    _refused("auth-tls-pass-certificate-to-upstream", guards=False),
-    _refused("ssl-ciphers", guards=False),
-    _refused("ssl-prefer-server-ciphers", guards=False),
+    NginxAnnotation(
+        name="auth-tls-secret",
+        sets="client_tls.secret",
+        read=values.basic,
+        value="name of a Secret in the namespace, perhaps after `namespace/`",
+        does="Clients of the host have to show a certificate of the authorities under `ca.crt`; `ca.crl` has those "
+        "that are revoked.",
+        example="default/authorities",
+        guards=True,
+        approximation="requests over plain HTTP get a 400; a Secret that is missing closes the paths of the Ingress, "
+        "not of the host",
+        risk=Risk.MEDIUM,
+    ),
+    NginxAnnotation(
+        name="auth-tls-verify-client",
+        sets="client_tls.mode",
+        read=values.option({"on": "required", "off": "", "optional": "optional", "optional_no_ca": _ANY}),
+        value="`on`, `off`, `optional`, `optional_no_ca`",
+        default="on",
+        does="Whether they have to, may, or may with one of unknown authorities too. Others get a 400.",
+        example="optional",
+        risk=Risk.MEDIUM,
+    ),
+    NginxAnnotation(
+        name="auth-tls-verify-depth",
+        sets="client_tls.depth",
+        read=values.between(1, 16, 1),
+        value="number",
+        default="1",
+        does="Certificates between that of the client and that of the authority, at most.",
+        example="2",
+    ),
+    NginxAnnotation(
+        name="auth-tls-match-cn",
+        sets="client_tls.subject",
+        read=values.common_name,
+        value="`CN=` and a pattern",
+        does="What the subject of the certificate has to have in it; others get a 403.",
+        example="CN=(alice|bob)",
+        drops=True,
+        guards=True,
+        risk=Risk.HIGH,
+    ),
+    NginxAnnotation(
+        name="auth-tls-error-page",
+        sets="client_tls.page",
+        read=values.page,
+        value="URL",
+        does="Where a client without a good certificate is sent to (302).",
+        example="https://www.example.com/no-certificate",
+        approximation="a path or a named location of nginx is ignored",
+        risk=Risk.HIGH,
+    ),
+    NginxAnnotation(
+        name="auth-tls-pass-certificate-to-upstream",
+        sets="client_tls.passes",
+        read=values.boolean,
+        value="boolean",
+        default="false",
+        does="The upstream gets the certificate in `ssl-client-cert`, besides what it is told of it.",
+        example="true",
+        drops=True,
+    ),
+    NginxAnnotation(
+        name="ssl-ciphers",
+        sets="client_tls.ciphers",
+        read=values.ciphers,
+        value="ciphers in OpenSSL's notation",
+        default="the gateway's own",
+        does="Ciphers of the host for TLS 1.2.",
+        example="ECDHE-RSA-AES128-GCM-SHA256:ECDHE-RSA-AES256-GCM-SHA384",
+        drops=True,
+    ),
+    NginxAnnotation(
+        name="ssl-prefer-server-ciphers",
+        sets="client_tls.prefers",
+        read=values.boolean,
+        value="boolean",
+        default="true",
+        does="Whether the order of the ciphers counts, and not that of the client.",
+        example="true",
+    ),
     _refused("ssl-passthrough", guards=False),
 )
 ERRORS = (

@@ -123,6 +123,23 @@ server_name = _text(_SERVER_NAME, "a host name")
 service_name = _text(_SERVICE, "the name of a Service")
 
 
+ciphers = _text(re.compile(r"[A-Za-z0-9+:_\-!]+"), "ciphers in OpenSSL's notation")
+
+
+def common_name(text: str) -> str:
+    """Read a pattern of a certificate's common name."""
+    if not text.startswith("CN=") or re.search(r"[\r\n\"'`;]", text):
+        raise ValueError("must be CN= and a pattern, without quotes and semicolons")
+    return texts.regex(text)
+
+
+def page(text: str) -> str:
+    """Read the URL of a page."""
+    if not text.startswith(("http://", "https://")) or not _URL.fullmatch(text):
+        raise ValueError("must be a URL that begins with http:// or https://")
+    return text
+
+
 def statuses(text: str) -> tuple[int, ...]:
     """Read statuses of errors, separated by commas."""
     found = [part.strip() for part in text.split(",")]

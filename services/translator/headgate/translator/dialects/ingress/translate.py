@@ -28,6 +28,7 @@ from headgate.common.table import (
 from headgate.translator.dialects.ingress.canary import narrow
 from headgate.translator.dialects.ingress.document import class_name
 from headgate.translator.dialects.ingress.legacy import is_legacy, restore_field, restore_problems, upgrade
+from headgate.translator.dialects.ingress.nginx.client_tls import TLS_FIELD
 from headgate.translator.dialects.ingress.nginx.ingress import NginxIngress
 from headgate.translator.dialects.ingress.parse import (
     Backend,
@@ -104,7 +105,7 @@ def translate_ingress(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) ->
         routes=(*changed, *nginx.further(changed)),
         backends=(*fragment.backends, *_refusal_uses(ref, policy)),
         entries=nginx.groups,
-        tls=tuple(TlsClaim(host, policy.tls, policy.tls_field) for host in hosts or (ANY_HOST,) if policy.tls),
+        tls=_tls_claims(hosts or (ANY_HOST,), policy, nginx),
     )
 
 
@@ -157,6 +158,12 @@ class _Backends:
         """Return what of a route a policy for its backend says."""
         policy = None if isinstance(backend, ResourceBackend) else self._policy_of(backend)
         return policy.route.fields if policy else {}
+
+
+def _tls_claims(hosts: tuple[str, ...], policy: IngressPolicy, nginx: NginxIngress) -> tuple[TlsClaim, ...]:
+    """What our annotations say goes before what those of ingress-nginx say."""
+    tls, field = (policy.tls, policy.tls_field) if policy.tls is not None else (nginx.tls, TLS_FIELD)
+    return tuple(TlsClaim(host, tls, field) for host in hosts) if tls is not None else ()
 
 
 def _with_policy(claim: RouteClaim, ref: ObjectRef, policy: IngressPolicy, nginx: NginxIngress) -> RouteClaim:

@@ -22,10 +22,12 @@ from headgate.common.table import (
     Rank,
     Route,
     Subject,
+    TlsPolicy,
 )
 from headgate.translator.annotations.nginx.reading import nginx_annotations
 from headgate.translator.dialects.ingress.document import class_name
 from headgate.translator.dialects.ingress.nginx.access import access_uses
+from headgate.translator.dialects.ingress.nginx.client_tls import client_tls
 from headgate.translator.dialects.ingress.nginx.default_backend import DefaultBackend
 from headgate.translator.dialects.ingress.nginx.facts import facts_of, has_certificate, is_nginx_class
 from headgate.translator.dialects.ingress.nginx.hosts import makes_patterns
@@ -57,6 +59,8 @@ class NginxIngress:
         self._makes_patterns = is_spoken and makes_patterns(manifest)
         self.policy: NginxPolicy | None = read_nginx_policy(ref.name, annotations) if is_spoken else None
         self._errors = DefaultBackend(ref, self.policy.reading, lookups) if self.policy is not None else None
+        self.tls: TlsPolicy | None = client_tls(ref, self.policy.reading, lookups) if self.policy is not None else None
+        """How TLS is spoken with clients of its hosts."""
         self._access = access_uses(ref, self.policy.reading, lookups) if self.policy is not None else ()
 
     @property
