@@ -15,6 +15,7 @@ from typing import NamedTuple
 from deploy.manifests.render import CHART, ROOT
 
 from headgate.common.resources import ALL_KINDS, Kinds, Narrowing, OwnershipRule, ResourceKind, StatusShape, WatchMode
+from headgate.watcher.settings import WatcherSettings
 
 BEGIN = "# `make manifests` writes what follows, from the kinds that are read."
 END = "# Until here `make manifests` writes."
@@ -26,6 +27,7 @@ CHART_HEAD = (
 )
 IN_NAMESPACES, IN_CLUSTER = "namespaces", "cluster"
 _CLASS = "object.spec.ingressClassName"
+NAMED_OBJECTS = tuple(place.partition("/")[2] for place in WatcherSettings().watch_config_maps)
 ALWAYS, WATCH_PODS, SHARED, CONFINED = "always", "watchPods", "shared", "confined"
 
 
@@ -37,6 +39,8 @@ class Rule(NamedTuple):
     group: str
     resources: tuple[str, ...]
     verbs: tuple[str, ...]
+    names: tuple[str, ...] = ()
+    """Of the only objects that it is about; empty: all."""
 
     @property
     def lines(self) -> list[str]:
@@ -44,6 +48,7 @@ class Rule(NamedTuple):
         return [
             f"- apiGroups: {_list([self.group])}",
             f"  resources: {_list(self.resources)}",
+            *([f"  resourceNames: {_list(self.names)}"] if self.names else []),
             f"  verbs: {_list(self.verbs)}",
         ]
 
@@ -87,7 +92,7 @@ def merge(found: Iterable[Rule]) -> list[Rule]:
     """Join rules that differ in nothing but the resources."""
     joined: dict[tuple[object, ...], Rule] = {}
     for rule in found:
-        key = (rule.where, rule.when, rule.group, rule.verbs)
+        key = (rule.where, rule.when, rule.group, rule.verbs, rule.names)
         known = joined.get(key, rule._replace(resources=()))
         joined[key] = known._replace(resources=tuple(dict.fromkeys((*known.resources, *rule.resources))))
     return list(joined.values())
@@ -105,7 +110,9 @@ def _writes(kind: ResourceKind) -> Iterator[Rule]:
 def _of(kind: ResourceKind, resource: str, all_of_group: str, verbs: tuple[str, ...]) -> Iterator[Rule]:
     """A right to all of a group is of no use to a cluster-scoped kind where it is given in namespaces."""
     when = WATCH_PODS if kind.watch is WatchMode.PODS else ALWAYS if kind.is_for_tenants else SHARED
-    if kind.has_whole_group:
+    if kind.watch is WatchMode.NAMED:
+        yield Rule(IN_NAMESPACES, SHARED, kind.group, (resource,), verbs, NAMED_OBJECTS)
+    elif kind.has_whole_group:
         yield Rule(IN_NAMESPACES, when, kind.group, (all_of_group,), verbs)
         if not kind.namespaced:
             yield Rule(IN_CLUSTER, CONFINED, kind.group, (resource,), verbs)

@@ -27,6 +27,12 @@ def service(name: str, *, namespace: str = "default", port: int = 80) -> JsonObj
     }
 
 
+def config_map(name: str, namespace: str = "default", **data: str) -> JsonObject:
+    """Return a ConfigMap."""
+    metadata = {"name": name, "namespace": namespace}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+
+
 def secret(name: str, type_: str = "kubernetes.io/tls", *, namespace: str = "default") -> JsonObject:
     return {
         "apiVersion": "v1",

@@ -13,22 +13,41 @@ kind: Ingress
 metadata: {name: web-%d, annotations: {%s}}
 spec: {ingressClassName: nginx, rules: [{host: a.com}]}
 """
-LIMITED = 'nginx.ingress.kubernetes.io/whitelist-source-range: "10.0.0.0/8"'
+GUARDED = """\
+apiVersion: apisix.apache.org/v2
+kind: ApisixRoute
+metadata: {name: waf}
+spec:
+  http:
+    - name: all
+      match: {hosts: [a.com], paths: [/*]}
+      backends: [{serviceName: web, servicePort: 80}]
+      plugins: [{name: a-waf, enable: true}]
+"""
+BUFFERED = 'nginx.ingress.kubernetes.io/proxy-buffer-size: "8k"'
 SIZED = 'headgate.dev/max-body: "8m"'
 WRONG = 'headgate.dev/client-networks: "nonsense"'
 
 
 def write(folder: Path, *annotations: str) -> Path:
+    """Write an Ingress for each annotation, or `GUARDED` as it is."""
     path = folder / "web.yaml"
-    path.write_text("---\n".join(INGRESS % (number, one) for number, one in enumerate(annotations)))
+    path.write_text(
+        "---\n".join(one if one == GUARDED else INGRESS % (number, one) for number, one in enumerate(annotations))
+    )
     return path
 
 
+@pytest.fixture(autouse=True)
+def _a_guard_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEADGATE_IGNORED_PLUGINS", '["a-waf"]')
+
+
 def test_objects_are_counted_by_annotation_and_verdict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    main(["audit", str(write(tmp_path, LIMITED, LIMITED, SIZED))])
+    main(["audit", str(write(tmp_path, GUARDED, SIZED, SIZED))])
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
-    assert ["ignored", "!", "2", "nginx.ingress.kubernetes.io/whitelist-source-range"] in [line[:4] for line in lines]
-    assert ["honoured", "1", "headgate.dev/max-body"] in lines
+    assert ["ignored", "!", "1", "http[].plugins[a-waf]"] in [line[:4] for line in lines]
+    assert ["honoured", "2", "headgate.dev/max-body"] in lines
 
 
 def test_objects_of_any_class_are_audited(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -37,19 +56,19 @@ def test_objects_of_any_class_are_audited(tmp_path: Path, capsys: pytest.Capture
 
 
 def test_restrictions_that_would_be_lost_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    main(["audit", str(write(tmp_path, LIMITED, SIZED))])
+    main(["audit", str(write(tmp_path, GUARDED, SIZED))])
     assert capsys.readouterr().out.splitlines()[-1] == "! 1 object would let in requests that are kept out now"
 
 
 def test_restrictions_that_would_be_lost_are_exit_code_1_unless_that_is_allowed(tmp_path: Path) -> None:
-    path = write(tmp_path, LIMITED, SIZED)
+    path = write(tmp_path, GUARDED, SIZED)
     assert main(["audit", str(path)]) == 1
     assert main(["audit", "--json", str(path)]) == 1
     assert main(["audit", "--allow-ignored-guards", str(path)]) == 0
 
 
 def test_what_is_refused_is_not_allowed_with_ignored_restrictions(tmp_path: Path) -> None:
-    assert main(["audit", "--allow-ignored-guards", str(write(tmp_path, LIMITED, WRONG))]) == 1
+    assert main(["audit", "--allow-ignored-guards", str(write(tmp_path, GUARDED, WRONG))]) == 1
 
 
 @pytest.mark.parametrize(
@@ -81,7 +100,7 @@ def test_a_file_that_cannot_be_read_is_exit_code_1(tmp_path: Path, capsys: pytes
 def test_objects_are_shown_with_file_and_line_and_what_is_not_honoured(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = write(tmp_path, SIZED, f"{LIMITED}, {SIZED}")
+    path = write(tmp_path, SIZED, f"{BUFFERED}, {SIZED}")
     main(["audit", "--objects", str(path)])
     shown = capsys.readouterr().out
     before_summary = shown.partition("\n\n")[0].splitlines()
@@ -96,11 +115,11 @@ def test_all_shows_what_is_honoured_too(tmp_path: Path, capsys: pytest.CaptureFi
 
 
 def test_json_has_the_summary_and_every_object(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    main(["audit", "--json", str(write(tmp_path, LIMITED, SIZED))])
+    main(["audit", "--json", str(write(tmp_path, GUARDED, SIZED))])
     document = json.loads(capsys.readouterr().out)
-    assert document["verdicts"] == {"honoured": 1, "approximated": 0, "ignored": 1, "refused": 0}
+    assert document["verdicts"] == {"honoured": 5, "approximated": 0, "ignored": 1, "refused": 0}
     assert (document["objects"], document["lets_in"]) == (2, 1)
-    assert [line["objects"] for line in document["summary"]] == [1, 1]
+    assert [line["objects"] for line in document["summary"]] == [1] * 6
     assert document["audited"][0]["said"][0]["verdict"] == "ignored"
 
 

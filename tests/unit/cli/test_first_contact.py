@@ -90,7 +90,7 @@ def test_colours_are_a_matter_of_the_environment(
 ) -> None:
     (tmp_path / "a.yaml").write_text(
         "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: a, annotations: {"
-        "nginx.ingress.kubernetes.io/proxy-body-size: 1m}}\nspec: {}\n"
+        "nginx.ingress.kubernetes.io/proxy-buffer-size: 8k}}\nspec: {}\n"
     )
     monkeypatch.setenv(variable, "1")
     assert main(["audit", str(tmp_path)]) == 1

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
-PROJECTS = sorted(path for path in ROOT.glob("*/pyproject.toml")) + sorted(ROOT.glob("[ls]*/*/pyproject.toml"))
+PROJECTS = sorted(path for path in ROOT.glob("[!.]*/pyproject.toml")) + sorted(ROOT.glob("[ls]*/*/pyproject.toml"))
 
 
 def run(folder: Path, name: str = "headgate") -> subprocess.CompletedProcess[str]:

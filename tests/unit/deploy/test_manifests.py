@@ -47,6 +47,7 @@ ROUTING = {
     "events.k8s.io/events": ("create",),
 }
 OF_THE_CLUSTER = {
+    **{f"configmaps {name}": LISTED for name in ("ingress-nginx-controller", "tcp-services", "udp-services")},
     "networking.k8s.io/ingressclasses": READ,
     "namespaces": LISTED,
     "gateway.networking.k8s.io/gatewayclasses": LISTED,

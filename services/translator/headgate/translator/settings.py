@@ -16,7 +16,7 @@ from headgate.operations.rollouts.analysis import Thresholds
 from headgate.translator.assembly.boundaries import Boundaries, HostSharing
 from headgate.translator.serving.rollout.decision import RolloutPolicy
 from headgate.translator.sources.addresses import parse_address
-from headgate.translator.world.settings import TranslationSettings
+from headgate.translator.world.settings import NginxSettings, TranslationSettings
 
 
 class TranslatorSettings(LeaseSettings, StoreSettings):
@@ -56,6 +56,23 @@ class TranslatorSettings(LeaseSettings, StoreSettings):
         default=[],
         description="Names of plugins that gateways do not have and that routes are served without; none by default: "
         "requests of a route with an unknown plugin are refused, unless it is a logger, a tracer or the like.",
+    )
+    nginx_configmap: str = Field(
+        default="ingress-nginx/ingress-nginx-controller",
+        description="ConfigMap with the options of ingress-nginx, whose Ingresses are adopted; that of its chart by "
+        "default.",
+    )
+    nginx_tcp_services: str = Field(
+        default="ingress-nginx/tcp-services",
+        description="ConfigMap with the TCP services of ingress-nginx; that of its documentation by default.",
+    )
+    nginx_udp_services: str = Field(
+        default="ingress-nginx/udp-services",
+        description="ConfigMap with the UDP services of ingress-nginx; that of its documentation by default.",
+    )
+    nginx_disable_catch_all: bool = Field(
+        default=False,
+        description="Leave out Ingresses that have a default backend and no rule; off by default, as in ingress-nginx.",
     )
     host_sharing: HostSharing = Field(
         default="paths",
@@ -191,6 +208,9 @@ class TranslatorSettings(LeaseSettings, StoreSettings):
             plugin_names=frozenset(self.plugin_names) | installed_names(),
             ignored_plugins=frozenset(self.ignored_plugins),
             scoped_consumers=self.consumer_scope == "namespace",
+            nginx=NginxSettings(
+                self.nginx_configmap, self.nginx_tcp_services, self.nginx_udp_services, self.nginx_disable_catch_all
+            ),
         )
 
     @property

@@ -216,6 +216,7 @@ def _make_source(settings: WatcherSettings, kinds: Kinds) -> ManifestSource | Ku
         settings.ingress_selector,
         reads_all_secrets=settings.watch_secrets == "all",
         reads_pods=settings.watch_pods,
+        config_maps=tuple(settings.watch_config_maps),
         reads_cluster_scoped=settings.watch_cluster_scoped,
     )
     return KubernetesSource(scope, settings.kubeconfig, settings.context or None, choices=kinds.choices)

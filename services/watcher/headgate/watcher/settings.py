@@ -64,6 +64,10 @@ class WatcherSettings(LeaseSettings):
         description="Read the labels of Pods, which subsets of an ApisixUpstream need; off by default, as a cluster "
         "has many.",
     )
+    watch_config_maps: list[str] = Field(
+        default=["ingress-nginx/ingress-nginx-controller", "ingress-nginx/tcp-services", "ingress-nginx/udp-services"],
+        description="ConfigMaps that are read, as namespace/name: by default those of ingress-nginx.",
+    )
     sealing_public_keys: list[str] = Field(
         default=[],
         description="Public keys of the gateways, to which Secrets are sealed: in base64, or files that hold one and "

@@ -9,12 +9,13 @@ import pytest
 
 from fakes.kubernetes.api import FakeKubernetes, Resource
 from fakes.kubernetes.following import Following
-from fakes.kubernetes.objects import endpoint_slice, ingress, secret, service
+from fakes.kubernetes.objects import config_map, endpoint_slice, ingress, secret, service
 from fakes.virtual_time import in_virtual_time
 from headgate.common.deltas import SyncState
 from headgate.common.resources import (
     APISIX_KINDS,
     APISIX_ROUTE,
+    CONFIG_MAP,
     ENDPOINT_SLICE,
     ENDPOINTS,
     GATEWAY_KINDS,
@@ -100,6 +101,30 @@ async def test_pods_are_read_only_where_that_is_asked_for(tmp_path: Path) -> Non
         assert api.seen(resource="pods") == []
         async with follow(api, tmp_path, KubernetesScope(reads_pods=True)) as seen:
             await seen.until(lambda: settled(seen) and seen.listed(POD))
+
+
+@in_virtual_time
+async def test_config_maps_are_read_by_their_names_only(tmp_path: Path) -> None:
+    async with FakeKubernetes() as api:
+        for name, namespace in (("options", "a"), ("tcp", "a"), ("tcp", "b"), ("other", "a")):
+            api.apply(config_map(name, namespace))
+        scope = KubernetesScope(config_maps=("a/options", "a/tcp", "b/options"))
+        async with follow(api, tmp_path, scope) as seen:
+            await seen.until(lambda: seen.names(CONFIG_MAP) == {"options", "tcp"})
+            api.apply(config_map("other", "b"))
+            api.delete("configmaps", "tcp", namespace="a")
+            await seen.until(lambda: seen.names(CONFIG_MAP) == {"options"})
+            selected = {request.query.get("fieldSelector") for request in api.seen(resource="configmaps")}
+            assert selected == {"metadata.name=options", "metadata.name=tcp"}
+
+
+@in_virtual_time
+async def test_a_watcher_of_namespaces_asks_for_no_config_map_of_others(tmp_path: Path) -> None:
+    async with FakeKubernetes() as api:
+        scope = KubernetesScope(("one",), config_maps=("a/options",))
+        async with follow(api, tmp_path, scope) as seen:
+            await seen.until(lambda: settled(seen))
+            assert api.seen(resource="configmaps") == []
 
 
 @in_virtual_time

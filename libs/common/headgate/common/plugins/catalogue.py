@@ -34,6 +34,7 @@ from headgate.common.plugins.security.authz_casbin import AuthzCasbinConfig
 from headgate.common.plugins.security.consumer_restriction import ConsumerRestrictionConfig
 from headgate.common.plugins.security.cors import CorsConfig
 from headgate.common.plugins.security.csrf import CsrfConfig
+from headgate.common.plugins.security.hsts import HstsConfig
 from headgate.common.plugins.security.ip_restriction import IpRestrictionConfig
 from headgate.common.plugins.security.opa import OpaConfig
 from headgate.common.plugins.security.restrictions import (
@@ -86,6 +87,7 @@ CONFIGS: Mapping[str, type[PluginConfig]] = MappingProxyType(
             GrpcWebConfig,
             GzipConfig,
             HmacAuthConfig,
+            HstsConfig,
             HttpLoggerConfig,
             IpRestrictionConfig,
             JweDecryptConfig,

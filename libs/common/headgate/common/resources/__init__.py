@@ -22,6 +22,7 @@ from headgate.common.resources.apisix import (
     ROUTE_PLUGIN_CONFIG,
 )
 from headgate.common.resources.core import (
+    CONFIG_MAP,
     CORE_KINDS,
     ENDPOINT_SLICE,
     ENDPOINTS,
@@ -67,6 +68,7 @@ __all__ = [
     "APISIX_UPSTREAM",
     "BACKEND_TRAFFIC_POLICY",
     "CLUSTER",
+    "CONFIG_MAP",
     "CORE_KINDS",
     "ENDPOINTS",
     "ENDPOINT_SLICE",

@@ -24,6 +24,10 @@ SERVICE = ResourceKind(
     status=StatusShape.PREFIXED_CONDITIONS,
     is_asked=True,
 )
+CONFIG_MAP = ResourceKind(
+    "", "configmaps", "ConfigMap", ("v1",), short_names=("cm",), dialect="ingress", watch=WatchMode.NAMED
+)
+"""Read for what a controller is told by ConfigMaps: the options of ingress-nginx, its TCP and UDP services."""
 SERVICE_EXPORT = ResourceKind(
     "multicluster.x-k8s.io",
     "serviceexports",
@@ -36,4 +40,4 @@ ENDPOINT_SLICE = ResourceKind("discovery.k8s.io", "endpointslices", "EndpointSli
 ENDPOINTS = ResourceKind("", "endpoints", "Endpoints", ("v1",), stands_in_for=ENDPOINT_SLICE)
 POD = ResourceKind("", "pods", "Pod", ("v1",), watch=WatchMode.PODS, keeps_labels_only=True)
 
-CORE_KINDS = (NAMESPACE, SECRET, SERVICE, SERVICE_EXPORT, ENDPOINT_SLICE, ENDPOINTS, POD)
+CORE_KINDS = (NAMESPACE, SECRET, CONFIG_MAP, SERVICE, SERVICE_EXPORT, ENDPOINT_SLICE, ENDPOINTS, POD)

@@ -68,6 +68,8 @@ class WatchMode(Enum):
     ALWAYS = auto()
     PODS = auto()
     """Only with the setting `watch_pods`: a cluster has many."""
+    NAMED = auto()
+    """Only the objects that the setting `watch_config_maps` names."""
     NEVER = auto()
     """Never: people write them into the log themselves."""
 

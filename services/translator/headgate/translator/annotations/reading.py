@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from difflib import get_close_matches
+from types import MappingProxyType
 from typing import Any
 
 from headgate.common.problems import Problem, Severity
@@ -13,6 +14,7 @@ from headgate.translator.annotations.on_ingress import INGRESS_ANNOTATIONS
 from headgate.translator.annotations.on_service import SERVICE_ANNOTATIONS
 from headgate.translator.manifests.reading import shown, type_name
 
+NO_DEFAULTS: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
 MISSPELT = 0.9
 """Likeness from which on a name must be meant for another: a letter or two of it differ."""
 TABLES: Mapping[str, AnnotationTable] = {
@@ -35,9 +37,9 @@ def field_of(name: str) -> str:
 class Reading:
     """What one object's annotations of one vocabulary say."""
 
-    def __init__(self, table: AnnotationTable) -> None:
-        """Begin with nothing; annotations of the table are taken one by one."""
-        self._table = table
+    def __init__(self, table: AnnotationTable, defaults: Mapping[str, Mapping[str, Any]] = NO_DEFAULTS) -> None:
+        """Begin with the defaults, fields by group; annotations of the table are taken one by one."""
+        self._table, self._defaults = table, defaults
         self._groups: dict[str, dict[str, Any]] = {}
         self._written: dict[str, Any] = {}
         self.problems: list[Problem] = []
@@ -130,8 +132,8 @@ class Reading:
         return name in self._written
 
     def group(self, name: str = "") -> dict[str, Any]:
-        """Return the fields of one group that were written and could be read."""
-        return dict(self._groups.get(name, {}))
+        """Return the fields of one group that were written and could be read, over the defaults."""
+        return {**self._defaults.get(name, {}), **self._groups.get(name, {})}
 
     def written(self, group: str) -> list[str]:
         """Return the names of the annotations of a group that were written, readable or not."""

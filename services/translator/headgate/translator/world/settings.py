@@ -6,6 +6,17 @@ from headgate.common.status import CONTROLLER_NAME
 
 
 @dataclass(frozen=True, slots=True)
+class NginxSettings:
+    """What ingress-nginx is told by its command line. ConfigMaps and Services are written `namespace/name`."""
+
+    config_map: str = "ingress-nginx/ingress-nginx-controller"
+    tcp_services: str = "ingress-nginx/tcp-services"
+    udp_services: str = "ingress-nginx/udp-services"
+    disable_catch_all: bool = False
+    """Whether Ingresses without a rule are left out."""
+
+
+@dataclass(frozen=True, slots=True)
 class TranslationSettings:
     """Which objects are ours by their class, and which plugins may be named."""
 
@@ -21,6 +32,7 @@ class TranslationSettings:
     """Plugins that gateways lack and that routes are served without, whatever they keep out."""
     scoped_consumers: bool = False
     """Whether consumers are recognised on routes of their own namespace only."""
+    nginx: NginxSettings = NginxSettings()
 
     def owns(self, controller: str) -> bool:
         """Whether classes of a controller are ours."""

@@ -35,6 +35,7 @@ from headgate.gateway.plugins.built_in.security.authz_casbin import AuthzCasbin
 from headgate.gateway.plugins.built_in.security.consumer_restriction import ConsumerRestriction
 from headgate.gateway.plugins.built_in.security.cors import Cors
 from headgate.gateway.plugins.built_in.security.csrf import Csrf
+from headgate.gateway.plugins.built_in.security.hsts import Hsts
 from headgate.gateway.plugins.built_in.security.ip_restriction import IpRestriction
 from headgate.gateway.plugins.built_in.security.opa import Opa
 from headgate.gateway.plugins.built_in.security.referer_restriction import RefererRestriction
@@ -85,6 +86,7 @@ _ALL: tuple[type[Plugin[Any]], ...] = (
     GrpcWeb,
     Gzip,
     HmacAuth,
+    Hsts,
     HttpLogger,
     IpRestriction,
     JweDecrypt,

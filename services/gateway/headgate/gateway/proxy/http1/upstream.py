@@ -178,6 +178,10 @@ class UpstreamConnection(UpstreamSide):
             self.discard()
             exchange.upstream_failed(f"invalid answer: {bad.reason}")
 
+    def eof_received(self) -> bool:
+        """Have the connection closed; only asyncio's own loop asks."""
+        return False
+
     def connection_lost(self, exc: Exception | None) -> None:
         """Tell the pool, and the exchange that was under way."""
         exchange, self.exchange = self.exchange, None

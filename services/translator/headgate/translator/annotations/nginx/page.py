@@ -6,7 +6,8 @@
 import sys
 from collections.abc import Iterator
 
-from headgate.translator.annotations.nginx import NGINX_PREFIX, SECTIONS, NginxAnnotation
+from headgate.translator.annotations.nginx import NGINX_PREFIX, NGINX_TABLE, SECTIONS, NginxAnnotation
+from headgate.translator.annotations.nginx.options import OPTION_ROWS
 
 _HEAD = f"""\
 # Annotations of ingress-nginx
@@ -37,9 +38,44 @@ drops, leaves the last good version in force. The column *risk* is the risk that
 """
 
 
+_OPTIONS = """
+# Keys of the ConfigMap
+
+The ConfigMap `ingress-nginx/ingress-nginx-controller`, or the one that the setting `nginx_configmap` names, says what
+holds for all Ingresses that are treated as those of ingress-nginx. An annotation goes before it, and it is read live. A
+key that is an annotation, too, is read as the annotation is: {shared}.
+
+`nginx_tcp_services` and `nginx_udp_services` name the ConfigMaps with TCP and UDP services; each key is a port of the
+gateways, each value `namespace/service:port`, with `:PROXY` behind it where connections begin with the PROXY protocol.
+
+"""
+
+
 def write_page() -> str:
     """Return the page."""
-    return _HEAD + "\n".join("".join(_section(title, rows)) for title, rows in SECTIONS.items())
+    shared = ", ".join(f"`{row.name}`" for row in OPTION_ROWS if row.name in NGINX_TABLE.rows and not row.refused)
+    own = tuple(row for row in OPTION_ROWS if row.name not in NGINX_TABLE.rows or row.refused)
+    options = (
+        ("Followed", tuple(row for row in own if row.does)),
+        ("Refused", tuple(row for row in own if row.refused)),
+        ("Ignored", tuple(row for row in own if row.ignored)),
+    )
+    annotations = "\n".join("".join(_section(title, rows)) for title, rows in SECTIONS.items())
+    return _HEAD + annotations + _OPTIONS.format(shared=shared) + "\n".join("".join(_keys(*each)) for each in options)
+
+
+def _keys(title: str, rows: tuple[NginxAnnotation, ...]) -> Iterator[str]:
+    if rows and rows[0].does:
+        yield f"## {title}\n\n| key | value | default | what it does | example |\n|---|---|---|---|---|\n"
+        for row in rows:
+            yield f"| `{row.name}` | {row.value} | {row.default} | {_told(row)} | `{row.example}` |\n"
+        return
+    yield f"## {title}\n\n| keys | |\n|---|---|\n"
+    reasons: dict[str, list[str]] = {}
+    for row in rows:
+        reasons.setdefault(_told(row), []).append(f"`{row.name}`")
+    for reason, names in reasons.items():
+        yield f"| {', '.join(names)} | {reason} |\n"
 
 
 def _section(title: str, rows: tuple[NginxAnnotation, ...]) -> Iterator[str]:

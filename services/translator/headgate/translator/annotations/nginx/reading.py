@@ -1,8 +1,11 @@
 """The annotations of ingress-nginx on one Ingress, read by the table."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from headgate.common.resources import JsonObject
 from headgate.translator.annotations.nginx import NGINX_PREFIX, NGINX_TABLE, NginxAnnotation
-from headgate.translator.annotations.reading import Reading
+from headgate.translator.annotations.reading import NO_DEFAULTS, Reading
 
 
 def nginx_annotations(manifest: JsonObject) -> JsonObject:
@@ -10,9 +13,9 @@ def nginx_annotations(manifest: JsonObject) -> JsonObject:
     return NGINX_TABLE.written(manifest)
 
 
-def read_nginx_annotations(annotations: JsonObject) -> Reading:
-    """Read annotations of ingress-nginx. One that is empty says nothing, as there."""
-    reading, rows = Reading(NGINX_TABLE), NGINX_TABLE.rows
+def read_nginx_annotations(annotations: JsonObject, defaults: Mapping[str, Mapping[str, Any]] = NO_DEFAULTS) -> Reading:
+    """Read annotations of ingress-nginx, over what its ConfigMap says. One that is empty says nothing, as there."""
+    reading, rows = Reading(NGINX_TABLE, defaults), NGINX_TABLE.rows
     written = {key.removeprefix(NGINX_PREFIX): value for key, value in annotations.items()}
     for name, row in rows.items():
         if name not in written:

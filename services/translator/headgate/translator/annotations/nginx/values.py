@@ -337,3 +337,40 @@ def exposed_headers(text: str) -> str:
     if not _EXPOSED.fullmatch(text):
         raise ValueError("must be names of headers, separated by commas, or *")
     return text
+
+
+_MEDIA_TYPE: Final = re.compile(r"[\w.+-]+/[\w.+*-]+|\*")
+_BLOCKED: Final = 1024
+
+
+def paths(text: str) -> tuple[str, ...]:
+    """Read paths, separated by commas."""
+    return tuple(filter(None, (part.strip() for part in text.split(","))))
+
+
+def media_types(text: str) -> tuple[str, ...]:
+    """Read media types, separated by spaces."""
+    found = tuple(text.split())
+    if wrong := [one for one in found if not _MEDIA_TYPE.fullmatch(one)]:
+        raise ValueError(f"must be media types such as application/json; {wrong[0][:60]!r} is none")
+    return found
+
+
+def names_or_patterns(text: str) -> tuple[str, ...]:
+    """Read texts and, after `~` or `~*`, patterns, separated by commas: all as patterns."""
+    found = []
+    for part in filter(None, (part.strip().strip("\"'") for part in text.split(","))):
+        if part.startswith("~*"):
+            found.append(f"(?i){texts.regex(part[2:])}")
+        elif part.startswith("~"):
+            found.append(texts.regex(part[1:]))
+        else:
+            found.append(f"(?i)^{re.escape(part[:_BLOCKED])}$")
+    return tuple(found)
+
+
+def client_tls_versions(text: str) -> str:
+    """Read nginx' names of TLS versions: the oldest of them."""
+    tls_versions(text)
+    known = [name.removeprefix("TLSv") for name in text.split() if name.startswith("TLSv")]
+    return min(("1.0" if name == "1" else name for name in known), default="1.2")

@@ -7,13 +7,19 @@ from headgate.common.resources import INGRESS, JsonObject
 from headgate.translator.annotations.vocabulary import NGINX, OURS, single
 from headgate.translator.dialects.ingress.document import CLASS_ANNOTATION, LEGACY_STORED, STORED, class_name
 from headgate.translator.dialects.ingress.fields import INGRESS_FIELDS
+from headgate.translator.dialects.ingress.nginx.options import (
+    identify_config_map,
+    is_named,
+    translate_config_map,
+)
 from headgate.translator.dialects.ingress.translate import translate_ingress
 from headgate.translator.manifests.reading import as_list, as_object, as_text
 from headgate.translator.objects.dialect import Dialect, TranslatedKind, translated_documents
 from headgate.translator.objects.document import Document
-from headgate.translator.objects.ownership import ByClass
+from headgate.translator.objects.ownership import ByClass, ByRule
 from headgate.translator.sources.certificates import SECRETS
 from headgate.translator.sources.classes import INGRESS_CLASSES
+from headgate.translator.sources.config_maps import CONFIG_MAPS
 from headgate.translator.world.world import StoredKind
 
 
@@ -39,7 +45,14 @@ INGRESSES = Dialect(
     kinds=(
         _kind(STORED),
         _kind(LEGACY_STORED, yields_to=STORED),  # servers of 1.14 to 1.21 serve one object in both API groups
+        TranslatedKind(
+            CONFIG_MAPS,
+            decode=lambda config_map: config_map,
+            identify=identify_config_map,
+            translate=translate_config_map,
+            ownership=ByRule(is_named),
+        ),
     ),
-    reads=(INGRESS_CLASSES, SECRETS),
+    reads=(INGRESS_CLASSES, SECRETS, CONFIG_MAPS),
     vocabularies=(OURS, NGINX, single(CLASS_ANNOTATION, INGRESS)),
 )

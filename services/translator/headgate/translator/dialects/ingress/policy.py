@@ -120,9 +120,12 @@ def _add_policy(ref: ObjectRef, policy: IngressPolicy, found: RoutePolicy) -> In
 
 def _add_nginx(ref: ObjectRef, policy: IngressPolicy, nginx: NginxPolicy) -> IngressPolicy:
     """Add what annotations of ingress-nginx say of all routes alike; ours and those of Apache APISIX go before them."""
-    unreadable = nginx.reading.unreadable
+    unreadable = (*nginx.reading.unreadable, *nginx.unreadable)
     return replace(
-        policy, canary=policy.canary or nginx.canary, refusal=policy.refusal or _refusal(ref, unreadable, NGINX_PREFIX)
+        policy,
+        canary=policy.canary or nginx.canary,
+        tls=policy.tls or nginx.tls,
+        refusal=policy.refusal or _refusal(ref, unreadable, NGINX_PREFIX),
     )
 
 

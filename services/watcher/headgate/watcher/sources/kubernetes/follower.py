@@ -17,7 +17,7 @@ from headgate.watcher.api.transport import KubernetesTransport
 from headgate.watcher.api.trouble import TroubleLog
 from headgate.watcher.errors import Absent, WatcherError
 from headgate.watcher.sources import Listed, SourceEvent, Unavailable
-from headgate.watcher.sources.kubernetes.merge import NamespaceMerge
+from headgate.watcher.sources.kubernetes.merge import PartMerge
 from headgate.watcher.sources.kubernetes.outages import Outages
 from headgate.watcher.sources.kubernetes.patience import Patience
 from headgate.watcher.sources.kubernetes.reflector import Emit, Reflector
@@ -102,8 +102,8 @@ class KindFollower:
     def _reflectors(self, targets: Sequence[WatchTarget], emit: Emit) -> list[Reflector]:
         sinks = [emit]
         if len(targets) > 1:
-            merge = NamespaceMerge(targets[0].kind, [target.namespace for target in targets], emit)
-            sinks = [merge.sink(target.namespace) for target in targets]
+            merge = PartMerge(targets[0].kind, [_part(target) for target in targets], emit)
+            sinks = [merge.sink(_part(target)) for target in targets]
         return [
             Reflector(target, self._transport, sink, outages=self._outages, rng=self._rng, trouble=self._trouble)
             for target, sink in zip(targets, sinks, strict=True)
@@ -138,3 +138,9 @@ class KindFollower:
             elif isinstance(event, Unavailable) and kind not in self._said:
                 self._said[kind] = SyncState.ABSENT
                 await self._emit(Unavailable(kind, SyncState.ABSENT, f"not needed: {event.kind} exist"))
+
+
+def _part(target: WatchTarget) -> str:
+    """Return what tells a collection from others of its kind: its namespace, and the object that is read of it."""
+    name = target.field_selector.removeprefix("metadata.name=")
+    return f"{target.namespace}/{name}" if name != target.field_selector else target.namespace

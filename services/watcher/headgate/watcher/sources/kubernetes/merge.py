@@ -1,4 +1,4 @@
-"""Several namespaces of one kind, reported as one.
+"""Several collections of one kind, such as its namespaces, reported as one.
 
 A `Listed` says that what is not in it is gone, so there is one only when all namespaces are known. A namespace that we
 may not read must not hold back the others, nor may its objects be taken for deleted: the kind is then reported as
@@ -14,7 +14,7 @@ from headgate.watcher.sources.kubernetes.reflector import Emit
 _Objects = Mapping[str, JsonObject]
 
 
-class NamespaceMerge:
+class PartMerge:
     """Remembers the objects of each namespace; only there is a list of one of them comparable with what was."""
 
     def __init__(self, kind: ResourceKind, namespaces: Sequence[str], emit: Emit) -> None:

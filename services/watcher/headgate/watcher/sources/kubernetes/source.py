@@ -34,6 +34,8 @@ class KubernetesScope:
     reads_all_secrets: bool = False
     """Not only those of type kubernetes.io/tls."""
     reads_pods: bool = False
+    config_maps: tuple[str, ...] = ()
+    """ConfigMaps that are read, as `namespace/name`."""
     reads_cluster_scoped: bool = True
     """What has no namespace, as IngressClasses, and no Role can permit. Without it and with a list of namespaces no
     list and no watch goes beyond these."""
@@ -44,10 +46,23 @@ class KubernetesScope:
 
     def _reads(self, kind: ResourceKind) -> bool:
         is_wanted = self.reads_pods or kind.watch is not WatchMode.PODS
+        if kind.watch is WatchMode.NAMED:
+            is_wanted = bool(self._named())
         return is_wanted and (self.reads_cluster_scoped or kind.namespaced)
+
+    def _named(self) -> list[tuple[str, str]]:
+        """Return namespaces and names of ConfigMaps; a watcher that is confined to namespaces asks for no others."""
+        places = (place.partition("/") for place in self.config_maps)
+        return [
+            (namespace, name) for namespace, _, name in places if not self.namespaces or namespace in self.namespaces
+        ]
 
     def targets_of(self, kind: ResourceKind, version: str) -> list[WatchTarget]:
         """Return the collections that a kind is read from."""
+        if kind.watch is WatchMode.NAMED:
+            return [
+                WatchTarget(kind, version, namespace, "", f"metadata.name={name}") for namespace, name in self._named()
+            ]
         labels = self.ingress_selector if kind.narrowed_by is Narrowing.LABELS else ""
         namespaces = self.namespaces if kind.namespaced and self.namespaces else ("",)
         secrets = OTHER_SECRETS_SELECTOR if self.reads_all_secrets else TLS_SELECTOR

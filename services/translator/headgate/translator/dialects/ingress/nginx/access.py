@@ -47,6 +47,8 @@ def _any_of(uses: tuple[PluginUse, ...]) -> PluginUse:
 def _networks(reading: Reading) -> PluginUse | None:
     networks = reading.group("networks")
     allowed, denied = networks.get("allowed", ()), networks.get("denied", ())
+    if not allowed and not denied:  # nginx forgets the list of all locations where one has a list of its own
+        denied = reading.group("block").get("networks", ())
     if not allowed and not denied:
         return None
     fields: dict[str, Any] = {"whitelist": allowed, "blacklist": denied}

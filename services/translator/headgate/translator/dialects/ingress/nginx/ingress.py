@@ -31,6 +31,7 @@ from headgate.translator.dialects.ingress.nginx.client_tls import client_tls
 from headgate.translator.dialects.ingress.nginx.default_backend import DefaultBackend
 from headgate.translator.dialects.ingress.nginx.facts import facts_of, has_certificate, is_nginx_class
 from headgate.translator.dialects.ingress.nginx.hosts import makes_patterns
+from headgate.translator.dialects.ingress.nginx.options import options_of
 from headgate.translator.dialects.ingress.nginx.policy import NginxPolicy, read_nginx_policy
 from headgate.translator.dialects.ingress.parse import PathRule
 from headgate.translator.fragments.fragment import BackendUse, RouteClaim
@@ -41,7 +42,7 @@ from headgate.translator.world.graph import Lookups
 
 _REDIRECT_ORDER: Final = 3900
 """After `cors`, and before whatever lets requests in: nginx redirects in the phase before that of access."""
-_CHALLENGES: Final = "/.well-known/acme-challenge"
+_CHALLENGES: Final = ("/.well-known/acme-challenge",)
 """Paths that are not redirected to HTTPS: certificates are ordered by them."""
 _WWW: Final = "www."
 _OVER_TLS: Final = Compare(subject=Subject.SCHEME, values=("https",))
@@ -57,7 +58,9 @@ class NginxIngress:
         annotations = nginx_annotations(manifest)
         is_spoken = bool(annotations) or is_nginx_class(lookups, class_name(manifest))
         self._makes_patterns = is_spoken and makes_patterns(manifest)
-        self.policy: NginxPolicy | None = read_nginx_policy(ref.name, annotations) if is_spoken else None
+        self.policy: NginxPolicy | None = (
+            read_nginx_policy(ref.name, annotations, options_of(lookups)) if is_spoken else None
+        )
         self._errors = DefaultBackend(ref, self.policy.reading, lookups) if self.policy is not None else None
         self.tls: TlsPolicy | None = client_tls(ref, self.policy.reading, lookups) if self.policy is not None else None
         """How TLS is spoken with clients of its hosts."""
@@ -108,7 +111,9 @@ class NginxIngress:
         if redirect is not None and not redirect.config.get("http_to_https"):
             return RoutePatch(plugins=(redirect,))
         errors = self._errors.pages(claim.route) if self._errors is not None else ()
-        depending = tuple(use for use in (redirect, self._rewrite(policy, claim.route.path)) if use is not None)
+        hsts = policy.hsts if has_certificate(self._lookups, claim.host) else None
+        found = (redirect, self._rewrite(policy, claim.route.path), hsts)
+        depending = tuple(use for use in found if use is not None)
         patch = policy.patch.model_copy(update={"plugins": (*self._access, *errors, *policy.patch.plugins, *depending)})
         if patch.stickiness is not None and not patch.stickiness.path:
             sticky = patch.stickiness.model_copy(update={"path": self._cookie_path(claim)})
@@ -139,13 +144,15 @@ class NginxIngress:
             if target := redirects.get(kind):
                 url = self._absolute(target) if not redirects.get("relative") else target
                 return _redirect_to(url, redirects.get(f"{kind}_code", code))
-        if claim.route.path.value.startswith(_CHALLENGES):
+        if claim.route.path.value.startswith(redirects.get("exempt", _CHALLENGES)):
             return None
         is_secured = redirects.get("ssl", True) and has_certificate(self._lookups, claim.host)
         if not redirects.get("force_ssl", False) and not is_secured:
             return None
         config = RedirectConfig(
-            http_to_https=True, ret_code=308, strip_trailing_slash=not redirects.get("keeps_slash", False)
+            http_to_https=True,
+            ret_code=redirects.get("ssl_code", 308),
+            strip_trailing_slash=not redirects.get("keeps_slash", False),
         )
         return PluginUse.of(config).model_copy(update={"order": _REDIRECT_ORDER})
 

@@ -1,5 +1,6 @@
 """What the annotations of ingress-nginx on one Ingress say, as parts of routes and upstreams."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -7,10 +8,16 @@ from urllib.parse import urlsplit
 from pydantic import ValidationError
 
 from headgate.common.plugins.config import PluginConfig
+from headgate.common.plugins.expressions import Comparison, write_comparison
 from headgate.common.plugins.limits.bandwidth import BandwidthConfig
 from headgate.common.plugins.limits.limits import LimitConnConfig, LimitReqConfig, RequestRate
 from headgate.common.plugins.security.cors import CorsConfig
+from headgate.common.plugins.security.hsts import HstsConfig
+from headgate.common.plugins.security.restrictions import UaRestrictionConfig
+from headgate.common.plugins.transformation.compression import GzipConfig
+from headgate.common.plugins.transformation.fault_injection import Abort, FaultInjectionConfig
 from headgate.common.plugins.transformation.proxy_redirect import AddressRule, ProxyRedirectConfig
+from headgate.common.plugins.transformation.response_rewrite import AnswerHeaderChanges, ResponseRewriteConfig
 from headgate.common.resources import JsonObject
 from headgate.common.table import (
     BackendProtocol,
@@ -23,10 +30,12 @@ from headgate.common.table import (
     Retries,
     Stickiness,
     Timeouts,
+    TlsPolicy,
 )
 from headgate.translator.annotations.nginx.reading import read_nginx_annotations
 from headgate.translator.annotations.reading import Reading
 from headgate.translator.dialects.ingress.canary import make_canary
+from headgate.translator.dialects.ingress.nginx.options import NO_OPTIONS, NginxOptions
 from headgate.translator.manifests.patches import RoutePatch, UpstreamPatch
 
 COOKIE: Final = "INGRESSCOOKIE"
@@ -37,11 +46,31 @@ _HEADERS: Final = (
 )
 _MAX_AGE: Final = 1728000
 _BURST: Final = 5
+_HSTS_AGE: Final = 31_536_000
 _MAX_ATTEMPTS: Final = 10
 _MAX_BUFFER: Final = 16 << 20
 _DEFAULT_BUFFER: Final = 1 << 20
 _TRIES: Final = 3
 _LIMIT_ORDER: Final = 3500
+_GZIP_TYPES: Final = (
+    "application/atom+xml",
+    "application/javascript",
+    "application/x-javascript",
+    "application/json",
+    "application/rss+xml",
+    "application/vnd.ms-fontobject",
+    "application/x-font-ttf",
+    "application/x-web-app-manifest+json",
+    "application/xhtml+xml",
+    "application/xml",
+    "font/opentype",
+    "image/svg+xml",
+    "image/x-icon",
+    "text/css",
+    "text/javascript",
+    "text/plain",
+    "text/x-component",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +85,12 @@ class NginxPolicy:
     follows_scheme: bool
     """Whether upstreams are spoken to as the client speaks."""
     canary: Canary | None
+    tls: TlsPolicy | None
+    """Of all hosts."""
+    hsts: PluginUse | None
+    """For routes of hosts with a certificate."""
+    unreadable: tuple[str, ...]
+    """Keys of the ConfigMap because of which all requests are refused."""
     redirects: JsonObject
     """Fields of group `redirects`, as they were written."""
     rewrite: JsonObject
@@ -63,9 +98,9 @@ class NginxPolicy:
     uses_regex: bool
 
 
-def read_nginx_policy(name: str, annotations: JsonObject) -> NginxPolicy:
+def read_nginx_policy(name: str, annotations: JsonObject, options: NginxOptions = NO_OPTIONS) -> NginxPolicy:
     """Read the annotations of ingress-nginx of the Ingress with a name."""
-    reading = read_nginx_annotations(annotations)
+    reading = read_nginx_annotations(annotations, options.groups)
     balancing, affinity = _balancing(reading), _stickiness(reading)
     upstream = reading.group("upstream")
     connection = upstream.get("connection")
@@ -80,7 +115,7 @@ def read_nginx_policy(name: str, annotations: JsonObject) -> NginxPolicy:
             max_body=reading.group("route").get("max_body", DEFAULT_BODY) or None,
             buffer_request=reading.group("route").get("buffer_request"),
             buffer_response=_buffer(reading),
-            access_log_share=None if reading.group("logging").get("is_on", True) else 0.0,
+            access_log_share=_log_share(reading),
         ),
         upstream=UpstreamPatch(
             protocol=_protocol(reading),
@@ -91,6 +126,9 @@ def read_nginx_policy(name: str, annotations: JsonObject) -> NginxPolicy:
         ),
         follows_scheme="protocol" in upstream and upstream["protocol"] is None,
         canary=_canary(reading),
+        tls=_tls(reading),
+        hsts=_hsts(reading),
+        unreadable=options.unreadable,
         redirects=reading.group("redirects"),
         rewrite=reading.group("rewrite"),
         aliases=reading.group("hosts").get("aliases", ()),
@@ -129,10 +167,67 @@ def _buffer(reading: Reading) -> int | None:
     return min(buffers.get("size", _DEFAULT_BUFFER), _MAX_BUFFER) or None
 
 
+def _log_share(reading: Reading) -> float | None:
+    logging = reading.group("logging")
+    return None if logging.get("is_on", True) and not logging.get("is_off", False) else 0.0
+
+
 def _plugins(reading: Reading, name: str) -> list[PluginUse]:
     """Return the plugins that stand for annotations, but for those that depend on the path, and for `access`."""
-    found = (_cors(reading), _addresses(reading), *_limits(reading, name))
+    found = (
+        *_blocked(reading),
+        _cors(reading),
+        _addresses(reading),
+        *_limits(reading, name),
+        _gzip(reading),
+        _answer_headers(reading),
+    )
     return [use for use in found if use is not None]
+
+
+def _blocked(reading: Reading) -> Iterator[PluginUse]:
+    blocked = reading.group("block")
+    if agents := blocked.get("agents"):
+        yield PluginUse.of(UaRestrictionConfig(denylist=agents, bypass_missing=True))
+    if referers := blocked.get("referers"):
+        pattern = "|".join(f"(?:{referer})" for referer in referers)
+        told = Comparison("http_referer", "~~", pattern, is_turned=False)
+        yield PluginUse.of(FaultInjectionConfig(abort=Abort(http_status=403, vars=([write_comparison(told)],))))
+
+
+def _gzip(reading: Reading) -> PluginUse | None:
+    gzip = reading.group("gzip")
+    if not gzip.get("is_on"):
+        return None
+    fields = {"comp_level": gzip.get("level", 1), "min_length": max(1, gzip.get("min_length", 256))}
+    return PluginUse.of(GzipConfig(types=("text/html", *gzip.get("types", _GZIP_TYPES)), vary=True, **fields))
+
+
+def _answer_headers(reading: Reading) -> PluginUse | None:
+    hidden: tuple[str, ...] = reading.group("answer").get("hidden", ())
+    if not hidden:
+        return None
+    return PluginUse.of(ResponseRewriteConfig(headers=AnswerHeaderChanges(remove=hidden)))
+
+
+def _hsts(reading: Reading) -> PluginUse | None:
+    hsts = reading.group("hsts")
+    if not hsts.get("is_on", True):
+        return None
+    config = HstsConfig(
+        max_age=hsts.get("max_age", _HSTS_AGE),
+        include_subdomains=hsts.get("subdomains", True),
+        preload=hsts.get("preload", False),
+    )
+    return PluginUse.of(config)
+
+
+def _tls(reading: Reading) -> TlsPolicy | None:
+    tls = reading.group("tls")
+    fields = {name: tls[name] for name in ("min_version", "ciphers") if tls.get(name)}
+    if not tls.get("http2", True):
+        fields["alpn"] = ("http/1.1",)
+    return TlsPolicy(**fields) if fields else None
 
 
 def _cors(reading: Reading) -> PluginUse | None:
@@ -183,15 +278,19 @@ def _limits(reading: Reading, name: str) -> list[PluginUse]:
     burst, exempt = limits.get("burst", _BURST), limits.get("exempt", ())
     shared: dict[str, Any] = {"allowlist": exempt} if exempt else {}
     shared["group"] = f"Ingress {name}"
+    of_rates = {"rejected_code": limits["rate_status"]} if "rate_status" in limits else {}
+    of_connections = {"rejected_code": limits["connection_status"]} if "connection_status" in limits else {}
     rates = [(limits.get("per_second", 0), 1), (limits.get("per_minute", 0), 60)]
     rules = [RequestRate(rate=number / seconds, burst=number * burst) for number, seconds in rates if number]
     uses = []
     if rules:
         first, *others = rules
-        config = LimitReqConfig(rate=first.rate, burst=first.burst, also=tuple(others), nodelay=True, **shared)
+        config = LimitReqConfig(
+            rate=first.rate, burst=first.burst, also=tuple(others), nodelay=True, **shared, **of_rates
+        )
         uses.append(_early(config))
     if connections := limits.get("connections", 0):
-        uses.append(_early(LimitConnConfig(conn=connections, **shared)))
+        uses.append(_early(LimitConnConfig(conn=connections, **shared, **of_connections)))
     if rate := limits.get("rate", 0):
         uses.append(PluginUse.of(BandwidthConfig(rate=rate << 10, after=limits.get("after", 0) << 10)))
     return uses

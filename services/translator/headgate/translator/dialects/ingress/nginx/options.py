@@ -1,0 +1,152 @@
+"""The options of ingress-nginx' ConfigMap, as look-ups: a change translates the Ingresses again that it holds for."""
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from headgate.common.problems import Problem, Severity
+from headgate.common.resources import ObjectRef
+from headgate.common.table import Provenance, StreamRoute, WeightedUpstream
+from headgate.translator.annotations.nginx.options import OPTIONS
+from headgate.translator.annotations.nginx.row import NginxAnnotation
+from headgate.translator.annotations.reading import Reading
+from headgate.translator.dialects.ingress.nginx.facts import ClusterQuestion
+from headgate.translator.fragments.fragment import BackendUse, Fragment, Identity, StreamClaim
+from headgate.translator.fragments.upstream_refs import ServicePortRef
+from headgate.translator.manifests.reading import shown
+from headgate.translator.sources.config_maps import CONFIG_MAPS, ConfigMap
+from headgate.translator.world.graph import Level, Lookups, Rule
+
+_PROXY: Final = "PROXY"
+
+
+class NginxOptions(NamedTuple):
+    """What the ConfigMap says."""
+
+    groups: Mapping[str, Mapping[str, Any]] = {}
+    """Fields by group, as those of annotations."""
+    unreadable: tuple[str, ...] = ()
+    """Keys that keep requests out and cannot be followed."""
+
+    def group(self, name: str) -> Mapping[str, Any]:
+        """Return the fields of a group."""
+        return self.groups.get(name, {})
+
+
+NO_OPTIONS: Final = NginxOptions()
+
+
+def read_options(config_map: ConfigMap) -> Reading:
+    """Read the keys of the controller's ConfigMap."""
+    reading, written = Reading(OPTIONS), config_map.as_dict()
+    for name, row in OPTIONS.rows.items():
+        if name not in written or not isinstance(row, NginxAnnotation):
+            continue
+        value = written[name].strip()
+        if row.refused and _says_something(value):
+            reading.note(name, value)
+            reading.refuse(name, row.refused)
+        elif not row.ignored and not row.refused and value:
+            reading.take(name, value)
+    for name in sorted(written.keys() - OPTIONS.rows.keys()):
+        reading.warn_unknown(name, written[name])
+    return reading
+
+
+def _says_something(value: str) -> bool:
+    return value not in ("", "false", "0")
+
+
+def _find_options(lookups: Lookups, question: ClusterQuestion) -> NginxOptions:
+    namespace, _, name = lookups.settings.nginx.config_map.partition("/")
+    found = lookups.get(CONFIG_MAPS, namespace, name) if name else None
+    if found is None:
+        return NO_OPTIONS
+    reading = read_options(found)
+    groups = {row.group for row in OPTIONS.rows.values() if row.sets}
+    return NginxOptions({group: reading.group(group) for group in sorted(groups)}, tuple(reading.unreadable))
+
+
+_OPTIONS: Rule[ClusterQuestion, NginxOptions] = Rule(
+    "options of ingress-nginx", Level.CLUSTER, _find_options, lambda *_: NO_OPTIONS, is_memo=True
+)
+
+
+def options_of(lookups: Lookups) -> NginxOptions:
+    """Return what the ConfigMap of ingress-nginx says in a cluster."""
+    return NO_OPTIONS if lookups.is_assumed else lookups.derive(_OPTIONS, ClusterQuestion(lookups.cluster))
+
+
+# ConfigMaps as objects
+
+
+def is_named(ref: ObjectRef, config_map: ConfigMap, lookups: Lookups) -> bool:
+    """Whether a ConfigMap is one of those that the settings name."""
+    nginx = lookups.settings.nginx
+    return f"{ref.namespace}/{ref.name}" in (nginx.config_map, nginx.tcp_services, nginx.udp_services)
+
+
+def identify_config_map(ref: ObjectRef, config_map: ConfigMap) -> Identity:
+    """Return which object a ConfigMap is."""
+    return Identity(ref, "v1", "ConfigMap", config_map.uid, config_map.created_at)
+
+
+def translate_config_map(ref: ObjectRef, config_map: ConfigMap, lookups: Lookups) -> Fragment:
+    """Return what a ConfigMap contributes: the ports of TCP and UDP services; of options only what is wrong."""
+    identity, place, nginx = identify_config_map(ref, config_map), f"{ref.namespace}/{ref.name}", lookups.settings.nginx
+    if place == nginx.config_map:
+        return Fragment(identity, problems=tuple(read_options(config_map).problems))
+    problems: list[Problem] = []
+    found = [
+        service
+        for key, value in config_map.data
+        if (service := _stream(ref, key, value, place == nginx.udp_services, problems)) is not None
+    ]
+    return Fragment(
+        identity,
+        backends=tuple(use for use, _ in found),
+        streams=tuple(claim for _, claim in found),
+        problems=tuple(problems),
+    )
+
+
+def _stream(
+    ref: ObjectRef, key: str, value: str, is_udp: bool, problems: list[Problem]
+) -> tuple[BackendUse, StreamClaim] | None:
+    """Read one service: a port of the gateways, and `namespace/name:port`, with `:PROXY` for either side."""
+    field = f"data[{key}]"
+    place, *rest = value.split(":")
+    namespace, slash, name = place.partition("/")
+    port = int(key) if key.isascii() and key.isdecimal() else 0
+    flags = [flag.upper() for flag in rest[1:]]
+    if not 0 < port < 65536:
+        problems.append(_wrong(field, key, "must be a port from 1 to 65535"))
+        return None
+    if not slash or not namespace or not name or not rest or not rest[0]:
+        problems.append(_wrong(field, value, "must be namespace/service:port, such as default/db:5432"))
+        return None
+    if any(flag not in ("", _PROXY) for flag in flags) or len(flags) > 2 or (flags and is_udp):
+        problems.append(_wrong(field, value, "may have :PROXY and :PROXY behind the port of a TCP service only"))
+        return None
+    number: int | str = int(rest[0]) if rest[0].isdecimal() else rest[0]
+    backend = ServicePortRef(ref.cluster, namespace, name, number, "udp" if is_udp else "tcp")
+    if flags[1:] == [_PROXY]:
+        problems.append(_warning(field, value, "the second PROXY is not sent to the Service yet"))
+    route = StreamRoute(
+        key=f"{ref.cluster}/{ref.namespace}/{ref.name}:{port}/{'udp' if is_udp else 'tcp'}",
+        protocol="udp" if is_udp else "tcp",
+        port=port,
+        backends=(WeightedUpstream(upstream=backend.key),),
+        accept_proxy_protocol=flags[:1] == [_PROXY],
+        provenance=Provenance(
+            cluster=ref.cluster, kind="ConfigMap", namespace=ref.namespace, name=ref.name, rule=field
+        ),
+    )
+    return BackendUse(backend, field, field), StreamClaim(route, field)
+
+
+def _wrong(field: str, value: str, message: str) -> Problem:
+    return Problem(reason="InvalidValue", field=field, value=shown(value), message=message)
+
+
+def _warning(field: str, value: str, message: str) -> Problem:
+    return Problem(severity=Severity.WARNING, reason="Unsupported", field=field, value=shown(value), message=message)

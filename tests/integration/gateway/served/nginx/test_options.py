@@ -1,0 +1,165 @@
+"""What ConfigMaps of ingress-nginx say of all Ingresses, and of TCP and UDP services.
+
+Files there: `test/e2e/settings/*.go`, `test/e2e/tcpudp/tcp.go`.
+"""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from fakes.gateway.served import HOST
+from fakes.translator.applied import World, world
+from fakes.translator.deltas import applied, endpoint_slice, service, tls_secret
+from fakes.translator.nginx import nginx_ingress
+from headgate.common.snapshot import decode_chunk
+from headgate.common.table import StreamRoute
+from headgate.translator.annotations.nginx.options import OPTION_ROWS, OPTIONS
+from headgate.translator.offline import translate_all
+
+
+def options(**data: str) -> Any:
+    named = {key.replace("_", "-"): value for key, value in data.items()}
+    metadata = {"name": "ingress-nginx-controller", "namespace": "ingress-nginx"}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": named}
+
+
+def streams(name: str, **data: str) -> Any:
+    ports = {key.removeprefix("p"): value for key, value in data.items()}
+    metadata = {"name": name, "namespace": "ingress-nginx"}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": ports}
+
+
+@pytest.fixture
+async def one() -> AsyncIterator[World]:
+    """A proxy before a Service `one` and an Ingress of ingress-nginx."""
+    async with world("one") as made:
+        made.proxy.apply(nginx_ingress(enable_access_log="true"))
+        yield made
+
+
+async def test_an_option_holds_for_ingresses_that_do_not_say_it_themselves(one: World) -> None:
+    one.proxy.apply(options(proxy_body_size="8"), nginx_ingress("own", path="/own", to="one", proxy_body_size="16"))
+    assert (await one.proxy.post(b"x" * 9)).status == 413
+    assert (await one.proxy.post(b"x" * 9, "/own")).status == 200
+    one.proxy.delete(options())
+    assert (await one.proxy.post(b"x" * 9)).status == 200
+
+
+async def test_force_ssl_redirect_with_a_code_of_its_own(one: World) -> None:
+    one.proxy.apply(options(force_ssl_redirect="true", http_redirect_code="301"))
+    assert (await one.proxy.get()).status == 301
+    one.proxy.apply(options(force_ssl_redirect="true", no_tls_redirect_locations="/"))
+    assert await one.proxy.status() == 200
+
+
+async def test_lists_of_addresses_give_way_to_those_of_an_ingress(one: World) -> None:
+    one.proxy.apply(options(whitelist_source_range="10.0.0.0/8"))
+    assert await one.proxy.status() == 403
+    one.proxy.apply(nginx_ingress(whitelist_source_range="127.0.0.0/8"))
+    assert await one.proxy.status() == 200
+
+
+async def test_blocked_addresses_are_forgotten_where_an_ingress_has_a_list(one: World) -> None:
+    one.proxy.apply(options(block_cidrs="127.0.0.0/8"))
+    assert await one.proxy.status() == 403
+    one.proxy.apply(nginx_ingress(denylist_source_range="10.0.0.0/8"))
+    assert await one.proxy.status() == 200
+
+
+@pytest.mark.parametrize(
+    ("agent", "status"), [("chrome", 403), ("Chrome", 403), ("firefox/1", 200), ("my-Bot-2", 403), ("", 200)]
+)
+async def test_blocked_user_agents(one: World, agent: str, status: int) -> None:
+    one.proxy.apply(options(block_user_agents="~*bot,chrome"))
+    assert await one.proxy.status(**({"User_Agent": agent} if agent else {})) == status
+
+
+@pytest.mark.parametrize(("referer", "status"), [("http://spam.example/x", 403), ("http://a.example", 200), ("", 200)])
+async def test_blocked_referers(one: World, referer: str, status: int) -> None:
+    one.proxy.apply(options(block_referers="~*spam"))
+    assert await one.proxy.status(**({"Referer": referer} if referer else {})) == status
+
+
+async def test_a_block_list_that_cannot_be_read_refuses_all(one: World) -> None:
+    broken = options(block_cidrs="10.0.0.0/99")
+    one.proxy.apply(broken)
+    assert await one.proxy.status() == 503
+    assert one.proxy.errors(broken) == ["InvalidAnnotation"]
+
+
+async def test_statuses_of_limits(one: World) -> None:
+    one.proxy.apply(options(limit_req_status_code="429"), nginx_ingress(limit_rpm="1", limit_burst_multiplier="1"))
+    assert [await one.proxy.status() for _ in range(3)] == [200, 200, 429]
+
+
+async def test_gzip(one: World) -> None:
+    assert (await one.proxy.get(Accept_Encoding="gzip"))["content-encoding"] == ""
+    one.proxy.apply(options(use_gzip="true", gzip_min_length="1", gzip_types="*"))
+    assert (await one.proxy.get(Accept_Encoding="gzip"))["content-encoding"] == "gzip"
+
+
+async def test_unknown_and_refused_keys_are_said(one: World) -> None:
+    told = options(proxy_body_sise="8", use_geoip2="true", main_snippet="")
+    one.proxy.apply(told)
+    assert sorted(one.proxy.problems(told)) == ["InvalidAnnotation", "UnknownAnnotation"]
+    assert await one.proxy.status() == 200
+
+
+def entries(*manifests: Any) -> list[Any]:
+    chunks = translate_all([applied(manifest) for manifest in manifests]).image.chunks()
+    return [entry for chunk in chunks for entry in decode_chunk(chunk.kind, chunk.content)]
+
+
+def test_hsts_is_for_hosts_with_a_certificate() -> None:
+    made = nginx_ingress(ssl_redirect="false")
+    made["spec"]["tls"] = [{"hosts": [HOST], "secretName": "cert"}]
+    everything = (service(), endpoint_slice("web", "10.0.0.1"), tls_secret("cert", HOST), made)
+
+    def configs(*more: Any) -> list[Any]:
+        found = entries(*everything, *more)
+        plugins = [use for entry in found for route in getattr(entry, "routes", ()) for use in route.plugins]
+        return [use.config for use in plugins if use.name == "hsts"]
+
+    assert configs() == [{"max_age": 31536000, "include_subdomains": True, "preload": False}]
+    assert configs(options(hsts_max_age="60", hsts_preload="true", hsts_include_subdomains="false")) == [
+        {"max_age": 60, "include_subdomains": False, "preload": True}
+    ]
+    assert configs(options(hsts="false")) == []
+
+
+def test_tcp_and_udp_services_open_ports() -> None:
+    found = entries(
+        service("db", port=5432),
+        endpoint_slice("db", "10.0.0.1"),
+        streams("tcp-services", p9000="default/db:5432", p9001="default/db:http:PROXY"),
+        streams("udp-services", p53="default/db:5432"),
+    )
+    routes = sorted(
+        (route.port, route.protocol, route.accept_proxy_protocol, route.backends[0].upstream)
+        for route in found
+        if isinstance(route, StreamRoute)
+    )
+    assert routes == [
+        (53, "udp", False, "a/default/db:5432/udp"),
+        (9000, "tcp", False, "a/default/db:5432/tcp"),
+        (9001, "tcp", True, "a/default/db:http/tcp"),
+    ]
+
+
+@pytest.mark.parametrize("written", ["db:5432", "default/db", "default/:1", "default/db:1:TLS", "default/db:1:::"])
+def test_a_service_that_cannot_be_read_opens_no_port(written: str) -> None:
+    found = entries(service("db"), streams("tcp-services", p9000=written))
+    assert not [entry for entry in found if isinstance(entry, StreamRoute)]
+
+
+def test_each_row_says_what_it_does_or_why_it_does_nothing() -> None:
+    assert len(OPTION_ROWS) == len(OPTIONS.rows)
+    for row in OPTION_ROWS:
+        assert bool(row.does) or bool(row.ignored or row.refused), row.name
+
+
+def test_other_config_maps_are_none_of_our_business() -> None:
+    other = options(proxy_body_size="8")
+    other["metadata"]["namespace"] = "default"
+    assert translate_all([applied(other)]).problems == {}
