@@ -189,8 +189,8 @@ def _blocked(reading: Reading) -> Iterator[PluginUse]:
     blocked = reading.group("block")
     if agents := blocked.get("agents"):
         yield PluginUse.of(UaRestrictionConfig(denylist=agents, bypass_missing=True))
-    if referers := blocked.get("referers"):
-        pattern = "|".join(f"(?:{referer})" for referer in referers)
+    if sources := blocked.get("referers"):
+        pattern = "|".join(f"(?:{source})" for source in sources)
         told = Comparison("http_referer", "~~", pattern, is_turned=False)
         yield PluginUse.of(FaultInjectionConfig(abort=Abort(http_status=403, vars=([write_comparison(told)],))))
 
