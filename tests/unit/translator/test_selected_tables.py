@@ -10,6 +10,7 @@ import pytest
 from fakes.translator.apisix import resource, route, rule
 from fakes.translator.deltas import applied, deleted, endpoint_slice, ingress, ingress_class, service, tls_secret
 from fakes.translator.loop import NOW, announce, fill, idle, running, snapshots_of
+from fakes.virtual_time import in_virtual_time
 from fakes.waiting import until
 from headgate.common.admission import Outcome, Proposal
 from headgate.common.clusters import ClusterSettings, Decision
@@ -256,6 +257,7 @@ async def test_what_was_said_of_a_cluster_that_is_selected_no_longer_is_taken_ba
         await until(lambda: (left := posted(stores, "tenant")) and not left.conditions)
 
 
+@in_virtual_time
 async def test_tables_whose_gateways_have_other_plugins_do_not_fight_over_last_good_versions() -> None:
     stores = MemoryStores()
     plugin = {"headgate.dev/plugins": '[{"name": "quota"}]'}

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from nacl.public import PrivateKey
 
+from fakes.virtual_time import in_virtual_time
 from headgate.common.errors import SettingsError
 from headgate.common.sealing import PUBLIC_KEY_FILE, load_or_create_key_pair
 from headgate.common.service.settings import load_settings
@@ -128,6 +129,7 @@ async def test_keys_are_given_as_such_or_in_files(tmp_path: Path) -> None:
     assert found == (one.public_key, other.public_key)
 
 
+@in_virtual_time
 async def test_the_key_of_the_data_directory_is_waited_for(tmp_path: Path) -> None:
     waiting = asyncio.create_task(wait_for_recipients([], tmp_path))
     await asyncio.sleep(0.05)

@@ -6,6 +6,7 @@ import socket
 import pytest
 
 from fakes.gateway.proxied import OK, Conversation, Script, answering, proxied
+from fakes.virtual_time import in_virtual_time
 from fakes.waiting import until
 from headgate.gateway.model.connection import ConnectionSpec
 from headgate.gateway.proxy.config import ProxyConfig
@@ -157,6 +158,7 @@ async def test_no_more_than_the_allowed_number_of_connections_rest() -> None:
         assert proxy.target.pools[0].idle_count <= 1
 
 
+@in_virtual_time
 async def test_connection_that_rests_too_long_is_closed() -> None:
     async with proxied(config=ProxyConfig(upstream_idle_timeout_s=0.05)) as proxy:
         client = await proxy.connect()

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from fakes.gateway.proxied import OK, Conversation, Script, answering, proxied
+from fakes.virtual_time import in_virtual_time
 from headgate.gateway.proxy.config import ProxyConfig
 from headgate.gateway.proxy.policies import RetryPolicy, RoutePolicies
 from headgate.gateway.proxy.seam import NEEDS_BODY
@@ -57,6 +58,7 @@ async def first_status(script: Script, request: bytes, policies: RoutePolicies |
         (answering(UNAVAILABLE), POST, retrying(statuses=frozenset({503}), unsafe=True), (b"200", 2)),
     ],
 )
+@in_virtual_time
 async def test_a_failed_attempt_is_repeated_only_where_that_is_allowed_and_safe(
     script: Script, request_bytes: bytes, policies: RoutePolicies | None, expected: tuple[bytes, int]
 ) -> None:
@@ -73,6 +75,7 @@ async def test_no_more_attempts_than_the_route_allows() -> None:
         assert proxy.stats.retries == 2
 
 
+@in_virtual_time
 async def test_attempts_begin_within_the_time_that_the_route_allows() -> None:
     async with proxied(stay_silent, stay_silent, answering(OK)) as proxy:
         proxy.target.policies = retrying(attempts=5, reasons=frozenset({"timeout"}), per_try_s=0.3, total_s=0.1)
@@ -111,6 +114,7 @@ async def test_a_route_bounds_the_body(request_bytes: bytes, status: bytes) -> N
         assert (await client.head())[9:12] == status
 
 
+@in_virtual_time
 async def test_a_body_that_is_held_back_reaches_the_upstream_whole_and_with_its_length() -> None:
     async with proxied(answering(OK)) as proxy:
         proxy.target.policies = RoutePolicies()
@@ -125,6 +129,7 @@ async def test_a_body_that_is_held_back_reaches_the_upstream_whole_and_with_its_
         assert b"chunked" not in proxy.origin.heads[0]
 
 
+@in_virtual_time
 async def test_a_body_that_is_held_back_can_be_sent_again() -> None:
     bodies = []
 
@@ -187,6 +192,7 @@ async def test_a_router_that_needs_the_body_is_asked_again_with_it() -> None:
 
 
 @pytest.mark.parametrize("trickles", [False, True])
+@in_virtual_time
 async def test_a_request_gets_the_time_that_its_route_gives_however_much_moves(trickles: bool) -> None:
     async def slow(conversation: Conversation) -> None:
         await conversation.request()

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from fakes.gateway.proxied import OK, Conversation, answering, proxied
+from fakes.virtual_time import in_virtual_time
 from fakes.waiting import until
 from headgate.gateway.proxy.config import ProxyConfig
 from headgate.gateway.proxy.policies import RoutePolicies
@@ -169,6 +170,7 @@ async def test_a_silent_tunnel_is_closed_in_time() -> None:
         assert proxy.log.records[0][-1] == "nothing passed through the tunnel for too long"
 
 
+@in_virtual_time
 async def test_a_drain_lets_tunnels_finish_within_the_grace_period() -> None:
     async with proxied(echo) as proxy:
         client = await proxy.connect()

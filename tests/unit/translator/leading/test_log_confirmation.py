@@ -11,6 +11,7 @@ from prometheus_client import Counter
 
 from fakes.translator.deltas import applied, ingress, service
 from fakes.translator.loop import KINDS, announce, fill, idle, mark, running, snapshots_of, table_of, version_of
+from fakes.virtual_time import in_virtual_time
 from fakes.waiting import until
 from headgate.common.deltas import LogPlace
 from headgate.common.heartbeats import Heartbeat
@@ -64,6 +65,7 @@ async def restored() -> MemoryStores:
     return stores
 
 
+@in_virtual_time
 async def test_nothing_is_committed_before_the_watchers_confirm_the_log() -> None:
     stores, watchers = await restored(), Watchers()
     async with running(stores, ask_watchers=watchers.ask, recovery_wait_s=0) as translator:
@@ -98,6 +100,7 @@ async def test_a_cluster_that_is_gone_for_good_is_not_waited_for() -> None:
         await until(lambda: version_of(stores) != Version(5, 1))
 
 
+@in_virtual_time
 async def test_clusters_that_the_copy_does_not_know_get_time_to_come() -> None:
     stores, watchers = await restored(), Watchers()
     async with running(stores, ask_watchers=watchers.ask, recovery_wait_s=0.3):
@@ -110,6 +113,7 @@ async def test_clusters_that_the_copy_does_not_know_get_time_to_come() -> None:
         assert "b.example" in await table_of(stores)
 
 
+@in_virtual_time
 async def test_a_store_that_lost_what_this_translator_committed_needs_no_watcher() -> None:
     stores, watchers = MemoryStores(), Watchers()
     await fill(stores, ingress("web", host="a.example"), service())

@@ -165,6 +165,7 @@ async def test_what_stays_as_it_was_told_is_not_looked_into_again(
         await until(lambda: board.condition().status == "True")
 
 
+@in_virtual_time
 async def test_an_object_whose_status_waits_to_be_posted_is_not_looked_into_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -9,12 +9,14 @@ import pytest
 from fakes.kubernetes.published_deltas import delta, logged, ref
 from fakes.translator.leadership import Seat
 from fakes.translator.publishing import ObservedLog, publishing, read_log, service
+from fakes.virtual_time import in_virtual_time
 from fakes.waiting import until
 from headgate.common.deltas import ClusterAnnouncement, Delta, SyncMarker
 from headgate.watcher.publishing import publisher as publisher_module
 from headgate.watcher.publishing import signs_of_life
 
 
+@in_virtual_time
 async def test_what_happens_while_the_log_is_away_is_published_when_it_is_back() -> None:
     async with publishing() as one:
         one.source.list(service("x", "1"), service("z", "1"))
@@ -32,6 +34,7 @@ async def test_what_happens_while_the_log_is_away_is_published_when_it_is_back()
         assert sorted(one.log.shown()[2:]) == ["apply x 49", "delete z 60"]
 
 
+@in_virtual_time
 async def test_starting_without_a_log_loses_nothing() -> None:
     log = ObservedLog()
     log.is_away = True
@@ -44,6 +47,7 @@ async def test_starting_without_a_log_loses_nothing() -> None:
         assert log.shown() == ["apply x 1"]
 
 
+@in_virtual_time
 async def test_an_outage_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     log = ObservedLog()
@@ -82,6 +86,7 @@ async def test_a_log_that_was_lost_is_filled_again_after_reconnecting() -> None:
         assert isinstance(messages[-1], SyncMarker)
 
 
+@in_virtual_time
 async def test_a_log_that_was_lost_without_a_sign_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(publisher_module, "POSITION_S", 0.05)
     log = ObservedLog()
@@ -198,6 +203,7 @@ async def test_an_outage_of_the_api_server_is_announced_at_once(monkeypatch: pyt
         await until(lambda: getattr(one.log.said[-1], "away_since", None) == one.source.away_since)
 
 
+@in_virtual_time
 async def test_one_that_follows_announces_an_outage_when_the_one_that_publishes_is_silent(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from fakes.gateway.proxied import OK, Conversation, Proxied, Script, Target, answering, proxied
+from fakes.virtual_time import in_virtual_time
 from fakes.waiting import until
 from headgate.common.table import PluginUse
 from headgate.gateway.plugins.interface import PluginServices
@@ -160,6 +161,7 @@ async def test_trailers_pass_plugins_that_look_at_answers() -> None:
         assert await client.exactly(len(b"2\r\nok\r\n0\r\nX-End: 1\r\n\r\n")) == b"2\r\nok\r\n0\r\nX-End: 1\r\n\r\n"
 
 
+@in_virtual_time
 async def test_body_over_the_limit_of_a_plugin_is_refused_as_it_comes() -> None:
     async with plugged(answering(OK), ("client-control", {"max_body_size": 3})) as proxy:
         client = await proxy.connect()

@@ -9,6 +9,7 @@ import pytest
 
 from fakes.gateway.proxied import Conversation, proxied
 from fakes.peers.http2 import Peer, http2_client, request
+from fakes.virtual_time import in_virtual_time
 from fakes.waiting import until
 from headgate.gateway.proxy.config import ProxyConfig
 from headgate.gateway.proxy.policies import RoutePolicies
@@ -226,6 +227,7 @@ async def test_large_messages_pass_through_a_tunnel() -> None:
         assert b"".join(got) == message
 
 
+@in_virtual_time
 async def test_a_silent_tunnel_is_closed() -> None:
     async with switching(ProxyConfig(tunnel_idle_timeout_s=0.2)) as (client, _):
         assert (await client.answer(client.open(WEBSOCKET, end=False))).ended

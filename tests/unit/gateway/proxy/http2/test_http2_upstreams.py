@@ -12,6 +12,7 @@ import pytest
 from fakes.gateway.proxied import Client, Proxied, answering, proxied
 from fakes.gateway.tls import Authority
 from fakes.peers.http2 import Http2Origin, Peer, Serve, answer_with, http2_client, request
+from fakes.virtual_time import in_virtual_time
 from fakes.waiting import until
 from headgate.common.table import CircuitBreaker
 from headgate.gateway.health.circuit import Circuit
@@ -230,6 +231,7 @@ async def test_an_invalid_answer_fails_its_stream_alone(headers: list[tuple[byte
         assert not origins[0].peers[0].is_closed
 
 
+@in_virtual_time
 async def test_a_client_that_leaves_resets_its_stream() -> None:
     async def silent(peer: Peer, stream_id: int) -> None:
         await asyncio.sleep(30)
@@ -340,6 +342,7 @@ async def test_nobody_at_home_is_a_502() -> None:
         assert (await ask(proxy))[0].startswith(b"HTTP/1.1 502 ")
 
 
+@in_virtual_time
 async def test_aged_and_retired_connections_are_closed() -> None:
     config = ProxyConfig(upstream_idle_timeout_s=0.1)
     async with before(answer_with(), config=config) as (proxy, origins):
