@@ -35,6 +35,8 @@ class ClientAuth(Entry):
     refusals: Literal["handshake", "answer"] = "handshake"
     """Where a client is refused. `answer`: handshakes finish, and requests get a 400 or are sent to `error_page`, for a
     certificate that does not verify too, as with nginx. Sessions are not resumed then."""
+    redirect_http: bool = False
+    """A request over plain HTTP that would be refused for want of a certificate is redirected to HTTPS (308)."""
     depth: int = Field(default=1, ge=1, le=16)
     """Of the chain, as nginx `ssl_verify_depth` counts."""
     crl_pem: str = ""

@@ -92,13 +92,16 @@ def _printable(name: x509.Name) -> str:
     return "".join(chr(byte) if 0x20 <= byte < 0x7F else f"\\{byte:02X}" for byte in written)
 
 
-def check(guard: "ClientGuard", connection: TlsConnection | None, path: bytes = b"") -> Refusal | None:
+def check(
+    guard: "ClientGuard", connection: TlsConnection | None, path: bytes = b"", secure_url: bytes = b""
+) -> Refusal | None:
     """Decide whether a request may reach a host that asks for client certificates; None lets it in.
 
     Args:
         guard: of the host that the request was matched to.
         connection: that it came over; None for plain HTTP.
         path: of the request, as routes are asked for it.
+        secure_url: the same request over HTTPS; empty if it came over HTTPS, or nobody knows its host.
     """
     if guard.problem:
         return 500, guard.problem, b""
@@ -109,6 +112,8 @@ def check(guard: "ClientGuard", connection: TlsConnection | None, path: bytes = 
     is_needed = guard.is_required and not any(pattern.match(path) for pattern in guard.skip_paths)
     is_taken = identity.verdict == "SUCCESS" or (guard.takes_unverified and identity.lacks_authority)
     if not is_taken and (is_needed or identity is not NOBODY):
+        if guard.redirects_http and secure_url:
+            return 308, "a client certificate needs HTTPS", b"Location: %b\r\n" % secure_url
         return _send_away(guard, identity)
     name = identity.subject_dn.encode()
     if guard.allowed_names and not any(pattern.search(name) for pattern in guard.allowed_names):

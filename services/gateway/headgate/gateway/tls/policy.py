@@ -47,6 +47,7 @@ class ClientGuard:
         "is_required",
         "pass_certificate",
         "problem",
+        "redirects_http",
         "skip_paths",
         "takes_unverified",
     )
@@ -56,6 +57,7 @@ class ClientGuard:
         self.problem = problem
         """Why no request can be let in; empty if there is no such reason."""
         self.is_required = auth is not None and auth.mode == "required"
+        self.redirects_http = auth is not None and auth.redirect_http
         self.takes_unverified = auth is not None and auth.mode == "optional-unverified"
         """Lets certificates in of which nothing is wrong but that no known authority vouches for them."""
         self.error_page = auth.error_page if auth else ""

@@ -148,3 +148,17 @@ async def test_ciphers_of_the_host_are_those_that_are_said(shop: World) -> None:
 async def test_a_bad_list_of_ciphers_drops_the_ingress(shop: World) -> None:
     shop.proxy.apply(nginx_ingress(ssl_ciphers="a b"))
     assert await status(shop) == 404
+
+
+async def test_plain_http_is_redirected_but_for_orders_of_certificates(shop: World) -> None:
+    shop.proxy.apply(nginx_ingress(**SECRET))
+    got = await shop.proxy.get("/x?a=b", host=f"{HOST}:80")
+    assert (got.status, got["location"]) == (308, f"https://{HOST}/x?a=b")
+    assert await shop.proxy.status("/.well-known/acme-challenge/token") == 200
+    for path in ("/other/.well-known/acme-challenge/token", "/.well-known/acme-challenge/token/x"):
+        assert await shop.proxy.status(path) == 308
+
+
+async def test_plain_http_is_refused_where_it_is_not_redirected(shop: World) -> None:
+    shop.proxy.apply(nginx_ingress(**SECRET, ssl_redirect="false"))
+    assert await shop.proxy.status() == 400

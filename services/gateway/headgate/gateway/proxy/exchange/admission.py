@@ -104,7 +104,10 @@ def _apply(exchange: "Exchange", context: ProxyContext, policies: RoutePolicies)
 def _check_client(exchange: "Exchange", guard: ClientGuard) -> bool:
     """Let in whom the host's rules for client certificates let in, and tell the upstream who it is."""
     tls = exchange.client.peer.tls
-    refusal = check(guard, tls, exchange.path)
+    secure_url, host = b"", exchange.fields.host
+    if tls is None and host and exchange.origin.scheme == b"http":
+        secure_url = b"https://" + host + exchange.target
+    refusal = check(guard, tls, exchange.path, secure_url)
     if refusal is not None:
         exchange.refuse(refusal[0], refusal[1], refusal[2])
         return False

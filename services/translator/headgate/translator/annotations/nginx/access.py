@@ -215,8 +215,8 @@ CLIENT_TLS = (
         "that are revoked.",
         example="default/authorities",
         guards=True,
-        approximation="requests over plain HTTP get a 400; a Secret that is missing closes the paths of the Ingress, "
-        "not of the host",
+        approximation="requests over plain HTTP are redirected, or get a 400 where `ssl-redirect` is false; a Secret "
+        "that is missing closes the paths of the Ingress, not of the host",
         risk=Risk.MEDIUM,
     ),
     NginxAnnotation(

@@ -1,5 +1,6 @@
 """How TLS is spoken with clients by the annotations of ingress-nginx: their certificates, and ciphers."""
 
+import re
 from typing import Any, Final
 
 from headgate.common.resources import ObjectRef
@@ -9,6 +10,10 @@ from headgate.translator.annotations.reading import Reading
 from headgate.translator.sources.certificates import SECRETS
 from headgate.translator.world.graph import Lookups
 
+CHALLENGES: Final = "/.well-known/acme-challenge"
+"""Paths that are neither redirected to HTTPS nor need a certificate: certificates are ordered by them."""
+_CHALLENGE: Final = rf"{re.escape(CHALLENGES)}/[\w-]+$"
+"""One of them with its token (RFC 8555 section 8.3), and nothing behind that leads elsewhere."""
 TLS_FIELD: Final = NGINX_TABLE.field("auth-tls-secret")
 
 
@@ -29,9 +34,12 @@ def _client_auth(ref: ObjectRef, written: dict[str, Any], reading: Reading, look
     authorities = _authorities(ref, written["secret"], reading, lookups)
     if authorities is None:
         return None
+    redirects = reading.group("redirects")
     return ClientAuth(
         mode=mode,
         refusals="answer",
+        redirect_http=bool(redirects.get("ssl", True) or redirects.get("force_ssl")),
+        skip_paths=(_CHALLENGE,),
         ca_pem=authorities[0],
         crl_pem=authorities[1],
         depth=written.get("depth", 1),

@@ -27,7 +27,7 @@ from headgate.common.table import (
 from headgate.translator.annotations.nginx.reading import nginx_annotations
 from headgate.translator.dialects.ingress.document import class_name
 from headgate.translator.dialects.ingress.nginx.access import access_uses
-from headgate.translator.dialects.ingress.nginx.client_tls import client_tls
+from headgate.translator.dialects.ingress.nginx.client_tls import CHALLENGES, client_tls
 from headgate.translator.dialects.ingress.nginx.default_backend import DefaultBackend
 from headgate.translator.dialects.ingress.nginx.facts import facts_of, has_certificate, is_nginx_class
 from headgate.translator.dialects.ingress.nginx.hosts import makes_patterns
@@ -42,8 +42,6 @@ from headgate.translator.world.graph import Lookups
 
 _REDIRECT_ORDER: Final = 3900
 """After `cors`, and before whatever lets requests in: nginx redirects in the phase before that of access."""
-_CHALLENGES: Final = ("/.well-known/acme-challenge",)
-"""Paths that are not redirected to HTTPS: certificates are ordered by them."""
 _WWW: Final = "www."
 _OVER_TLS: Final = Compare(subject=Subject.SCHEME, values=("https",))
 _EVERYTHING: Final = PathMatch(type=PathType.PREFIX, value="/")
@@ -144,7 +142,7 @@ class NginxIngress:
             if target := redirects.get(kind):
                 url = self._absolute(target) if not redirects.get("relative") else target
                 return _redirect_to(url, redirects.get(f"{kind}_code", code))
-        if claim.route.path.value.startswith(redirects.get("exempt", _CHALLENGES)):
+        if claim.route.path.value.startswith(redirects.get("exempt", (CHALLENGES,))):
             return None
         is_secured = redirects.get("ssl", True) and has_certificate(self._lookups, claim.host)
         if not redirects.get("force_ssl", False) and not is_secured:
