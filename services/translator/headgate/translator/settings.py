@@ -74,6 +74,10 @@ class TranslatorSettings(LeaseSettings, StoreSettings):
         default=False,
         description="Leave out Ingresses that have a default backend and no rule; off by default, as in ingress-nginx.",
     )
+    nginx_enable_ssl_passthrough: bool = Field(
+        default=False,
+        description="Follow the annotation ssl-passthrough of ingress-nginx; off by default, as there.",
+    )
     host_sharing: HostSharing = Field(
         default="paths",
         description="What other namespaces than its owner's may claim of a host: the default, paths, leaves them the "
@@ -209,7 +213,11 @@ class TranslatorSettings(LeaseSettings, StoreSettings):
             ignored_plugins=frozenset(self.ignored_plugins),
             scoped_consumers=self.consumer_scope == "namespace",
             nginx=NginxSettings(
-                self.nginx_configmap, self.nginx_tcp_services, self.nginx_udp_services, self.nginx_disable_catch_all
+                self.nginx_configmap,
+                self.nginx_tcp_services,
+                self.nginx_udp_services,
+                self.nginx_disable_catch_all,
+                self.nginx_enable_ssl_passthrough,
             ),
         )
 

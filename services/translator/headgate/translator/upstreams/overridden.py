@@ -1,6 +1,7 @@
 """A port of a Service that is spoken to in another way than its own objects say."""
 
 import hashlib
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from headgate.common.table import BackendProtocol
@@ -15,12 +16,13 @@ from headgate.translator.world.graph import Lookups
 _AS, _WITH, _POLICY = "as=", "with=", "policy"
 
 
-class Override(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Override:
     """What the object that refers to a Service says of the upstream; goes before what the Service's annotations say."""
 
     digest: str
     """By which it is told from others."""
-    patch: UpstreamPatch
+    patch: UpstreamPatch = field(compare=False)
 
     @classmethod
     def of(cls, patch: UpstreamPatch) -> "Override":

@@ -14,6 +14,8 @@ class NginxSettings:
     udp_services: str = "ingress-nginx/udp-services"
     disable_catch_all: bool = False
     """Whether Ingresses without a rule are left out."""
+    enable_ssl_passthrough: bool = False
+    """Whether the annotation `ssl-passthrough` counts."""
 
 
 @dataclass(frozen=True, slots=True)

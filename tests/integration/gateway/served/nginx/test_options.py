@@ -13,9 +13,10 @@ from fakes.translator.applied import World, world
 from fakes.translator.deltas import applied, endpoint_slice, service, tls_secret
 from fakes.translator.nginx import nginx_ingress
 from headgate.common.snapshot import decode_chunk
-from headgate.common.table import StreamRoute
+from headgate.common.table import BackendTls, StreamRoute, Upstream, VirtualHost
 from headgate.translator.annotations.nginx.options import OPTION_ROWS, OPTIONS
 from headgate.translator.offline import translate_all
+from headgate.translator.world.settings import DEFAULT_SETTINGS, NginxSettings, TranslationSettings
 
 
 def options(**data: str) -> Any:
@@ -106,8 +107,8 @@ async def test_unknown_and_refused_keys_are_said(one: World) -> None:
     assert await one.proxy.status() == 200
 
 
-def entries(*manifests: Any) -> list[Any]:
-    chunks = translate_all([applied(manifest) for manifest in manifests]).image.chunks()
+def entries(*manifests: Any, settings: TranslationSettings = DEFAULT_SETTINGS) -> list[Any]:
+    chunks = translate_all([applied(manifest) for manifest in manifests], settings).image.chunks()
     return [entry for chunk in chunks for entry in decode_chunk(chunk.kind, chunk.content)]
 
 
@@ -163,3 +164,79 @@ def test_other_config_maps_are_none_of_our_business() -> None:
     other = options(proxy_body_size="8")
     other["metadata"]["namespace"] = "default"
     assert translate_all([applied(other)]).problems == {}
+
+
+def rooted(**annotations: str) -> Any:
+    return nginx_ingress(to="db", port=5432, **annotations)
+
+
+def test_tls_is_passed_through_with_the_setting_only() -> None:
+    everything = (service("db", port=5432), endpoint_slice("db", "10.0.0.1"), rooted(ssl_passthrough="true"))
+    assert not [entry for entry in entries(*everything) if isinstance(entry, StreamRoute)]
+    settings = TranslationSettings(nginx=NginxSettings(enable_ssl_passthrough=True))
+    (stream,) = (entry for entry in entries(*everything, settings=settings) if isinstance(entry, StreamRoute))
+    assert (stream.protocol, stream.port, stream.server_names) == ("tls", 0, (HOST,))
+    assert stream.backends[0].upstream == "a/default/db:5432/tcp"
+
+
+def test_an_ingress_without_rules_is_left_out_by_a_setting() -> None:
+    spec = {"defaultBackend": {"service": {"name": "db", "port": {"number": 5432}}}}
+    everything = (service("db", port=5432), endpoint_slice("db", "10.0.0.1"), rooted(spec=spec, enable_cors="false"))
+    hosts = [entry.host for entry in entries(*everything) if isinstance(entry, VirtualHost)]
+    assert hosts == ["*"]
+    settings = TranslationSettings(nginx=NginxSettings(disable_catch_all=True))
+    assert not [entry for entry in entries(*everything, settings=settings) if isinstance(entry, VirtualHost)]
+
+
+# TLS towards endpoints
+
+
+def upstream_tls(*more: Any, **annotations: str) -> BackendTls | None:
+    made = rooted(backend_protocol="HTTPS", **annotations)
+    found = entries(service("db", port=5432), endpoint_slice("db", "10.0.0.1"), made, *more)
+    (upstream,) = (entry for entry in found if isinstance(entry, Upstream))
+    return upstream.tls
+
+
+def test_tls_towards_endpoints_takes_the_secret() -> None:
+    assert upstream_tls(proxy_ssl_verify="on") is None
+    secret = tls_secret("cert", "x", authorities_pem="AUTHORITIES")
+    said = upstream_tls(
+        secret,
+        proxy_ssl_secret="default/cert",
+        proxy_ssl_verify="on",
+        proxy_ssl_verify_depth="2",
+        proxy_ssl_name="internal.example",
+        proxy_ssl_server_name="on",
+        proxy_ssl_protocols="TLSv1.3",
+        proxy_ssl_ciphers="HIGH:!AES",
+    )
+    assert said is not None
+    assert (said.verify, said.depth, said.server_name, said.ca_pem) == (True, 2, "internal.example", "AUTHORITIES")
+    assert (said.min_version, said.ciphers) == ("1.3", "HIGH:!AES")
+    assert said.private_key is not None
+
+
+@pytest.mark.parametrize("named", ["default/missing", "elsewhere/cert"])
+def test_a_secret_that_is_missing_refuses_all_requests(named: str) -> None:
+    made = rooted(backend_protocol="HTTPS", proxy_ssl_secret=named)
+    found = entries(service("db", port=5432), endpoint_slice("db", "10.0.0.1"), made, tls_secret("cert", "x"))
+    (host,) = (entry for entry in found if isinstance(entry, VirtualHost))
+    assert [backend.upstream for backend in host.routes[0].backends] == ["a/default/Ingress/web/refused"]
+
+
+@pytest.mark.parametrize(
+    ("written", "protocol"),
+    [("HTTPS", "https"), ("https", "https"), ("GRPC", "h2c"), ("GRPCS", "h2"), ("HTTP", "http"), ("SPDY", "http")],
+)
+def test_backend_protocols(written: str, protocol: str) -> None:
+    made = rooted(backend_protocol=written)
+    found = entries(service("db", port=5432), endpoint_slice("db", "10.0.0.1"), made)
+    (upstream,) = (entry for entry in found if isinstance(entry, Upstream))
+    assert upstream.protocol == protocol
+
+
+def test_traces_of_an_ingress_can_be_turned_off() -> None:
+    found = entries(service("db", port=5432), endpoint_slice("db", "10.0.0.1"), rooted(enable_opentelemetry="false"))
+    (host,) = (entry for entry in found if isinstance(entry, VirtualHost))
+    assert (host.routes[0].tracing.share, host.routes[0].tracing.heeds_parent) == (0.0, False)

@@ -288,7 +288,16 @@ CLIENT_TLS = (
         does="Whether the order of the ciphers counts, and not that of the client.",
         example="true",
     ),
-    _refused("ssl-passthrough", guards=False),
+    NginxAnnotation(
+        name="ssl-passthrough",
+        sets="passthrough.is_on",
+        read=values.boolean,
+        value="boolean",
+        default="false",
+        does="TLS connections for the host go to the Service of path `/` as they are, with the setting "
+        "`nginx_enable_ssl_passthrough`.",
+        example="true",
+    ),
 )
 ERRORS = (
     NginxAnnotation(

@@ -30,6 +30,7 @@ from headgate.translator.dialects.ingress.document import class_name
 from headgate.translator.dialects.ingress.legacy import is_legacy, restore_field, restore_problems, upgrade
 from headgate.translator.dialects.ingress.nginx.client_tls import TLS_FIELD
 from headgate.translator.dialects.ingress.nginx.ingress import NginxIngress
+from headgate.translator.dialects.ingress.nginx.passthrough import passed_through
 from headgate.translator.dialects.ingress.parse import (
     Backend,
     IngressSpec,
@@ -51,7 +52,7 @@ from headgate.translator.fragments.fragment import (
 )
 from headgate.translator.fragments.route_cost import MAX_COST, TOO_COSTLY, host_cost, route_cost
 from headgate.translator.fragments.upstream_refs import RefusalRef, ResourceRef, ServicePortRef, UpstreamRef
-from headgate.translator.manifests.patches import NO_ROUTE_PATCH, NO_UPSTREAM_PATCH
+from headgate.translator.manifests.patches import NO_ROUTE_PATCH
 from headgate.translator.manifests.reading import shown
 from headgate.translator.objects.document import identify
 from headgate.translator.sources.addresses import CLASS_ADDRESSES
@@ -63,6 +64,12 @@ from headgate.translator.world.graph import Lookups
 KIND = "Ingress"
 _SHOWN_NAMES = 5
 _RULE, _DEFAULT_BACKEND = Rank(), Rank(is_default=True)
+_CATCH_ALL_DISABLED = Problem(
+    severity=Severity.WARNING,
+    reason="CatchAllDisabled",
+    field="spec.defaultBackend",
+    message="an Ingress without rules is left out, as the setting nginx_disable_catch_all says",
+)
 _CATCH_ALL = PathMatch(type=PathType.PREFIX, value="/")
 
 
@@ -77,6 +84,8 @@ def translate_ingress(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) ->
         problems = restore_problems(problems)
     policy = _within_bounds(ref, policy, spec, problems)
     problems = [*nginx.problems, *policy.problems, *problems]
+    if nginx.policy is not None and lookups.settings.nginx.disable_catch_all and not spec.rules:
+        return Fragment(identity=identify(ref, manifest), problems=(*problems, _CATCH_ALL_DISABLED))
     if nginx.is_dropped:
         return Fragment(identity=identify(ref, manifest), problems=tuple(problems))
     if legacy or not spec.is_clean:
@@ -99,6 +108,10 @@ def translate_ingress(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) ->
         return _as_canary(fragment, policy, policy.canary)
     if not policy.concerns_routes and policy.tls is None and nginx.policy is None:
         return replace(fragment, routes=(*routes, *nginx.further(routes)))
+    if nginx.is_passed_through:
+        passed = tuple(passed_through(ref, spec.rules))
+        backends_of_passed, streams = tuple(use for use, _ in passed), tuple(claim for _, claim in passed)
+        fragment = replace(fragment, backends=(*fragment.backends, *backends_of_passed), streams=streams)
     changed = [_with_policy(claim, ref, policy, nginx) for claim in routes]
     return replace(
         fragment,
@@ -131,8 +144,7 @@ class _Backends:
 
     def __init__(self, ref: ObjectRef, policy: IngressPolicy, lookups: Lookups, nginx: NginxIngress) -> None:
         self._ref, self._policy, self._lookups = ref, policy, lookups
-        said = nginx.policy.upstream if nginx.policy is not None else NO_UPSTREAM_PATCH
-        self._override = Override.of(said) if said.said else None
+        self._override = Override.of(nginx.upstream) if nginx.upstream.said else None
         self._namespace = policy.namespace or ref.namespace
         self._found: dict[tuple[str, int | str], BackendPolicy | None] = {}
 

@@ -25,6 +25,7 @@ from headgate.common.table import (
     TlsPolicy,
 )
 from headgate.translator.annotations.nginx.reading import nginx_annotations
+from headgate.translator.annotations.reading import Reading
 from headgate.translator.dialects.ingress.document import class_name
 from headgate.translator.dialects.ingress.nginx.access import access_uses
 from headgate.translator.dialects.ingress.nginx.client_tls import CHALLENGES, client_tls
@@ -33,10 +34,11 @@ from headgate.translator.dialects.ingress.nginx.facts import facts_of, has_certi
 from headgate.translator.dialects.ingress.nginx.hosts import makes_patterns
 from headgate.translator.dialects.ingress.nginx.options import options_of
 from headgate.translator.dialects.ingress.nginx.policy import NginxPolicy, read_nginx_policy
+from headgate.translator.dialects.ingress.nginx.upstream_tls import upstream_tls
 from headgate.translator.dialects.ingress.parse import PathRule
 from headgate.translator.fragments.fragment import BackendUse, RouteClaim
 from headgate.translator.manifests import texts
-from headgate.translator.manifests.patches import NO_ROUTE_PATCH, RoutePatch
+from headgate.translator.manifests.patches import NO_ROUTE_PATCH, NO_UPSTREAM_PATCH, RoutePatch, UpstreamPatch
 from headgate.translator.manifests.reading import shown
 from headgate.translator.world.graph import Lookups
 
@@ -59,9 +61,12 @@ class NginxIngress:
         self.policy: NginxPolicy | None = (
             read_nginx_policy(ref.name, annotations, options_of(lookups)) if is_spoken else None
         )
+        self._upstream_tls = upstream_tls(ref, self.policy.reading, lookups) if self.policy is not None else None
         self._errors = DefaultBackend(ref, self.policy.reading, lookups) if self.policy is not None else None
         self.tls: TlsPolicy | None = client_tls(ref, self.policy.reading, lookups) if self.policy is not None else None
         """How TLS is spoken with clients of its hosts."""
+        if self.policy is not None and not lookups.settings.nginx.enable_ssl_passthrough:
+            _warn_of_passthrough(self.policy.reading)
         self._access = access_uses(ref, self.policy.reading, lookups) if self.policy is not None else ()
 
     @property
@@ -78,6 +83,22 @@ class NginxIngress:
     def is_dropped(self) -> bool:
         """Whether nothing of the object is served."""
         return self.policy is not None and bool(self.policy.reading.dropping)
+
+    @property
+    def upstream(self) -> UpstreamPatch:
+        """What is said of all upstreams."""
+        if self.policy is None:
+            return NO_UPSTREAM_PATCH
+        if self._upstream_tls is None:
+            return self.policy.upstream
+        return self.policy.upstream.model_copy(update={"tls": self._upstream_tls})
+
+    @property
+    def is_passed_through(self) -> bool:
+        """Whether TLS connections go to the Service as they are."""
+        if self.policy is None or not self.policy.reading.group("passthrough").get("is_on", False):
+            return False
+        return self._lookups.settings.nginx.enable_ssl_passthrough
 
     # What routes match
 
@@ -227,6 +248,11 @@ class NginxIngress:
         twin = host.removeprefix(_WWW) if host.startswith(_WWW) else f"{_WWW}{host}"
         is_redirected = self.policy is not None and self.policy.redirects.get("from_to_www")
         return (*self.aliases(host), *((twin,) if is_redirected else ()))
+
+
+def _warn_of_passthrough(reading: Reading) -> None:
+    if reading.group("passthrough").get("is_on", False):
+        reading.caution("ssl-passthrough", "counts only with the setting nginx_enable_ssl_passthrough")
 
 
 def _redirect_to(url: str, code: int) -> PluginUse:

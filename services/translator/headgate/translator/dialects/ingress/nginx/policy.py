@@ -21,7 +21,6 @@ from headgate.common.plugins.transformation.response_rewrite import AnswerHeader
 from headgate.common.resources import JsonObject
 from headgate.common.table import (
     BackendProtocol,
-    BackendTls,
     Balancing,
     BalancingPolicy,
     Canary,
@@ -31,6 +30,7 @@ from headgate.common.table import (
     Stickiness,
     Timeouts,
     TlsPolicy,
+    Tracing,
 )
 from headgate.translator.annotations.nginx.reading import read_nginx_annotations
 from headgate.translator.annotations.reading import Reading
@@ -116,11 +116,11 @@ def read_nginx_policy(name: str, annotations: JsonObject, options: NginxOptions 
             buffer_request=reading.group("route").get("buffer_request"),
             buffer_response=_buffer(reading),
             access_log_share=_log_share(reading),
+            tracing=_tracing(reading),
         ),
         upstream=UpstreamPatch(
             protocol=_protocol(reading),
             balancing=balancing,
-            tls=_upstream_tls(reading),
             host=upstream.get("host"),
             max_requests_per_connection=1 if connection == "close" else None,
         ),
@@ -170,6 +170,14 @@ def _buffer(reading: Reading) -> int | None:
 def _log_share(reading: Reading) -> float | None:
     logging = reading.group("logging")
     return None if logging.get("is_on", True) and not logging.get("is_off", False) else 0.0
+
+
+def _tracing(reading: Reading) -> Tracing | None:
+    tracing = reading.group("tracing")
+    if not tracing:
+        return None
+    share = None if tracing.get("is_on", True) else 0.0
+    return Tracing(share=share, heeds_parent=tracing.get("trusts", True) and share is None)
 
 
 def _plugins(reading: Reading, name: str) -> list[PluginUse]:
@@ -342,11 +350,6 @@ def _stickiness(reading: Reading) -> Stickiness | None:
         change_on_failure=written.get("changes", False),
         same_site=written.get("same_site", ""),
     )
-
-
-def _upstream_tls(reading: Reading) -> BackendTls | None:
-    """Without a Secret the other annotations count for nothing, as with ingress-nginx; see `secrets`."""
-    return None
 
 
 def _canary(reading: Reading) -> Canary | None:
