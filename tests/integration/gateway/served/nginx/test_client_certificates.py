@@ -162,3 +162,16 @@ async def test_plain_http_is_redirected_but_for_orders_of_certificates(shop: Wor
 async def test_plain_http_is_refused_where_it_is_not_redirected(shop: World) -> None:
     shop.proxy.apply(nginx_ingress(**SECRET, ssl_redirect="false"))
     assert await shop.proxy.status() == 400
+
+
+async def test_other_settings_of_tls_leave_the_certificate_needed(shop: World, tmp_path: Path) -> None:
+    metadata = {"name": "ingress-nginx-controller", "namespace": "ingress-nginx"}
+    options = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"ssl-protocols": "TLSv1.2"}}
+    shop.proxy.apply(options, nginx_ingress(**SECRET))
+    assert [await status(shop), await status(shop, client(tmp_path))] == [400, 200]
+    ours = nginx_ingress(**SECRET)
+    ours["metadata"]["annotations"]["headgate.dev/min-tls-version"] = "1.3"
+    shop.proxy.apply(ours)
+    assert [await status(shop), await status(shop, client(tmp_path))] == [400, 200]
+    with pytest.raises((ssl.SSLError, ConnectionError)):
+        await status(shop, client_context(maximum_version=ssl.TLSVersion.TLSv1_2))

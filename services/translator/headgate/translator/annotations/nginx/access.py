@@ -271,7 +271,7 @@ CLIENT_TLS = (
     ),
     NginxAnnotation(
         name="ssl-ciphers",
-        sets="client_tls.ciphers",
+        sets="tls.ciphers",
         read=values.ciphers,
         value="ciphers in OpenSSL's notation",
         default="the gateway's own",
@@ -281,7 +281,7 @@ CLIENT_TLS = (
     ),
     NginxAnnotation(
         name="ssl-prefer-server-ciphers",
-        sets="client_tls.prefers",
+        sets="tls.prefers",
         read=values.boolean,
         value="boolean",
         default="true",

@@ -124,7 +124,6 @@ def _add_nginx(ref: ObjectRef, policy: IngressPolicy, nginx: NginxPolicy) -> Ing
     return replace(
         policy,
         canary=policy.canary or nginx.canary,
-        tls=policy.tls or nginx.tls,
         refusal=policy.refusal or _refusal(ref, unreadable, NGINX_PREFIX),
     )
 

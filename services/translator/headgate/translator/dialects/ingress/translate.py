@@ -28,7 +28,7 @@ from headgate.common.table import (
 from headgate.translator.dialects.ingress.canary import narrow
 from headgate.translator.dialects.ingress.document import class_name
 from headgate.translator.dialects.ingress.legacy import is_legacy, restore_field, restore_problems, upgrade
-from headgate.translator.dialects.ingress.nginx.client_tls import TLS_FIELD
+from headgate.translator.dialects.ingress.nginx.client_tls import TLS_FIELD, over
 from headgate.translator.dialects.ingress.nginx.ingress import NginxIngress
 from headgate.translator.dialects.ingress.nginx.passthrough import passed_through
 from headgate.translator.dialects.ingress.parse import (
@@ -173,8 +173,8 @@ class _Backends:
 
 
 def _tls_claims(hosts: tuple[str, ...], policy: IngressPolicy, nginx: NginxIngress) -> tuple[TlsClaim, ...]:
-    """What our annotations say goes before what those of ingress-nginx say."""
-    tls, field = (policy.tls, policy.tls_field) if policy.tls is not None else (nginx.tls, TLS_FIELD)
+    tls = over(policy.tls, nginx.tls)
+    field = policy.tls_field if policy.tls is not None else TLS_FIELD
     return tuple(TlsClaim(host, tls, field) for host in hosts) if tls is not None else ()
 
 

@@ -19,12 +19,24 @@ TLS_FIELD: Final = NGINX_TABLE.field("auth-tls-secret")
 
 def client_tls(ref: ObjectRef, reading: Reading, lookups: Lookups) -> TlsPolicy | None:
     """Return the policy for the hosts of an Ingress; what is wrong goes to the reading."""
-    written = reading.group("client_tls")
-    fields: dict[str, Any] = {"client_auth": _client_auth(ref, written, reading, lookups)}
-    if "ciphers" in written:
-        fields |= {"ciphers": written["ciphers"], "prefer_server_ciphers": written.get("prefers", True)}
-    said = {name: value for name, value in fields.items() if value is not None}
-    return TlsPolicy(**said) if said else None
+    tls = reading.group("tls")
+    fields = {name: tls[name] for name in ("min_version", "ciphers") if tls.get(name)}
+    if "ciphers" in fields:
+        fields["prefer_server_ciphers"] = tls.get("prefers", True)
+    if not tls.get("http2", True):
+        fields["alpn"] = ("http/1.1",)
+    client_auth = _client_auth(ref, reading.group("client_tls"), reading, lookups)
+    if client_auth is not None:
+        fields["client_auth"] = client_auth
+    return TlsPolicy(**fields) if fields else None
+
+
+def over(ours: TlsPolicy | None, theirs: TlsPolicy | None) -> TlsPolicy | None:
+    """Return both policies in one: what the first says goes before what the second says."""
+    if ours is None or theirs is None:
+        return ours or theirs
+    default = TlsPolicy()
+    return theirs.model_copy(update={name: value for name, value in ours if value != getattr(default, name)})
 
 
 def _client_auth(ref: ObjectRef, written: dict[str, Any], reading: Reading, lookups: Lookups) -> ClientAuth | None:

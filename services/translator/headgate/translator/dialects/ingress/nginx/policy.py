@@ -29,7 +29,6 @@ from headgate.common.table import (
     Retries,
     Stickiness,
     Timeouts,
-    TlsPolicy,
     Tracing,
 )
 from headgate.translator.annotations.nginx.reading import read_nginx_annotations
@@ -85,8 +84,6 @@ class NginxPolicy:
     follows_scheme: bool
     """Whether upstreams are spoken to as the client speaks."""
     canary: Canary | None
-    tls: TlsPolicy | None
-    """Of all hosts."""
     hsts: PluginUse | None
     """For routes of hosts with a certificate."""
     unreadable: tuple[str, ...]
@@ -126,7 +123,6 @@ def read_nginx_policy(name: str, annotations: JsonObject, options: NginxOptions 
         ),
         follows_scheme="protocol" in upstream and upstream["protocol"] is None,
         canary=_canary(reading),
-        tls=_tls(reading),
         hsts=_hsts(reading),
         unreadable=options.unreadable,
         redirects=reading.group("redirects"),
@@ -228,14 +224,6 @@ def _hsts(reading: Reading) -> PluginUse | None:
         preload=hsts.get("preload", False),
     )
     return PluginUse.of(config)
-
-
-def _tls(reading: Reading) -> TlsPolicy | None:
-    tls = reading.group("tls")
-    fields = {name: tls[name] for name in ("min_version", "ciphers") if tls.get(name)}
-    if not tls.get("http2", True):
-        fields["alpn"] = ("http/1.1",)
-    return TlsPolicy(**fields) if fields else None
 
 
 def _cors(reading: Reading) -> PluginUse | None:
