@@ -58,13 +58,13 @@ class OpenidProvider:
             return web.json_response({"error": "invalid_client"}, status=401)
         match path:
             case "/.well-known/openid-configuration":
-                return web.json_response(self._metadata())
+                return web.json_response(self.metadata())
             case "/jwks":
                 return web.json_response({"keys": [self._public_key()]})
             case "/introspect":
                 return web.json_response(self.active.get(form["token"], {"active": False}))
             case "/token":
-                return self._token(form)
+                return self.token(form)
             case "/par":
                 self.pushed.append(form)
                 return web.json_response(
@@ -107,7 +107,7 @@ class OpenidProvider:
         given = base64.b64decode(headers.get("Authorization", "").removeprefix("Basic ")).decode()
         return [unquote_plus(part) for part in given.split(":")] == [CLIENT, SECRET]
 
-    def _metadata(self) -> dict[str, str]:
+    def metadata(self) -> dict[str, str]:
         places = {"authorization": "authorize", "token": "token", "introspection": "introspect"}
         places |= {"pushed_authorization_request": "par"}
         places |= {"userinfo": "userinfo", "revocation": "revoke", "end_session": "logout"}
@@ -118,21 +118,21 @@ class OpenidProvider:
         key: dict[str, Any] = jwt.algorithms.RSAAlgorithm.to_jwk(KEY.public_key(), as_dict=True)
         return {**key, "kid": self.key_id, "use": "sig"}
 
-    def _token(self, form: dict[str, str]) -> web.Response:
+    def token(self, form: dict[str, str]) -> web.Response:
         if form["grant_type"] == "refresh_token":
             if form["refresh_token"] != f"refresh-{self.refreshed}":
                 return web.json_response({"error": "invalid_grant"}, status=400)
             self.refreshed += 1
-            return self._tokens({})
+            return self.tokens({})
         asked = self.codes.pop(form["code"], None)
         if asked is None or asked["redirect_uri"] != form["redirect_uri"]:
             return web.json_response({"error": "invalid_grant"}, status=400)
         if "code_challenge" in asked:
             digest = hashlib.sha256(form["code_verifier"].encode()).digest()
             assert base64.urlsafe_b64encode(digest).rstrip(b"=").decode() == asked["code_challenge"]
-        return self._tokens({"nonce": asked["nonce"]} if "nonce" in asked else {})
+        return self.tokens({"nonce": asked["nonce"]} if "nonce" in asked else {})
 
-    def _tokens(self, claims: dict[str, str]) -> web.Response:
+    def tokens(self, claims: dict[str, str]) -> web.Response:
         return web.json_response(
             {
                 "access_token": f"access-{self.refreshed}",

@@ -122,7 +122,7 @@ async def test_a_session_that_ended_meanwhile_does_not_come_back() -> None:
         one.provider.lifetime_s = -1
         browser = Browser(one.chain(session=to_server(server)))
         await browser.log_in(one.provider)
-        original = one.provider._token
+        original = one.provider.token
         [key] = await keys(server)
 
         def token(form: dict[str, str]) -> Any:
@@ -131,7 +131,7 @@ async def test_a_session_that_ended_meanwhile_does_not_come_back() -> None:
                 assert client.delete(key) == 1
             return original(form)
 
-        one.provider._token = token  # type: ignore[method-assign]
+        one.provider.token = token  # type: ignore[method-assign]
         assert (await browser.get()).status == 200
         assert await keys(server) == []
         assert (await browser.get()).status == 302

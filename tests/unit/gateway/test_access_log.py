@@ -143,14 +143,13 @@ async def test_closed_output_costs_lines_and_nothing_else() -> None:
 async def test_output_that_nobody_reads_delays_nobody() -> None:
     reading, writing = os.pipe()
     log = AccessLog("combined", writing)
-    log._batches.maxsize = 2
     async with proxied(answering(OK)) as proxy:
         proxy.server.context.access_log = log
         client = await proxy.connect()
         for turn in range(2000):
             await client.send(b"GET /" + b"a" * 200 + b" HTTP/1.1\r\nHost: a\r\n\r\n")
             await client.answer()
-            if turn % 250 == 0:
+            if turn % 16 == 0:
                 log.flush()
         assert log.dropped > 0
     os.close(reading)

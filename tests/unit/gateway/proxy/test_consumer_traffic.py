@@ -1,5 +1,7 @@
 """Requests counted by consumer beside their routes."""
 
+from types import SimpleNamespace
+
 from headgate.gateway.proxy.consumer_traffic import ConsumerTraffic
 from headgate.gateway.proxy.stats import ProxyStats
 from headgate.gateway.proxy.traffic import RouteTraffic
@@ -8,7 +10,7 @@ from headgate.gateway.proxy.traffic import RouteTraffic
 def asked(stats: ProxyStats, consumer: str, times: int = 1, *, route: str = "h|r", seconds: float = 0.001) -> None:
     """Count requests as the end of their plugins, and then their own, does."""
     assert stats.consumers is not None
-    traffic = stats._find(route, "up")
+    traffic = stats.of_route(SimpleNamespace(name=route, upstream_label="up", traffic=None), "")
     for _ in range(times):
         if consumer:
             stats.consumers.count(traffic, consumer, 200, 1, seconds, 10, 100)

@@ -302,8 +302,8 @@ async def test_a_session_that_cannot_be_renewed_is_over() -> None:
 
 async def test_logging_out_works_without_a_session_and_where_the_provider_knows_no_logout() -> None:
     async with site() as here:
-        original = here.provider._metadata
-        here.provider._metadata = lambda: {  # type: ignore[method-assign]
+        original = here.provider.metadata
+        here.provider.metadata = lambda: {  # type: ignore[method-assign]
             name: url for name, url in original().items() if name != "end_session_endpoint"
         }
         response = await Browser(here.chain(session=SESSION)).get("/logout")

@@ -152,13 +152,13 @@ async def test_tokens_are_bound_to_a_key(nonce, refusals, key) -> None:
 async def test_a_token_that_the_provider_did_not_bind_is_not_taken() -> None:
     async with site() as here:
         dpop = {"enabled": True, "private_key": pem(EC_KEY), "public_jwk": public_jwk(EC_KEY, "ES256")}
-        original = here.provider._tokens
+        original = here.provider.tokens
 
         def unbound(claims: dict[str, str]) -> web.Response:
             here.provider.asked_with = {}
             return original(claims)
 
-        here.provider._tokens = unbound  # type: ignore[method-assign]
+        here.provider.tokens = unbound  # type: ignore[method-assign]
         browser = Browser(here.chain(session=SESSION, dpop=dpop))
         assert (await browser.log_in(here.provider)).status == 503
         assert "session" not in browser.cookies
@@ -270,7 +270,7 @@ async def test_headers_go_along_when_the_provider_is_asked_and_tell_its_answers_
 @pytest.mark.parametrize("by", ["answer", "access token", "ID token"])
 async def test_sessions_have_the_scopes_that_a_login_was_granted(told, expected, by) -> None:
     async with site() as here:
-        provider, original = here.provider, here.provider._tokens
+        provider, original = here.provider, here.provider.tokens
 
         def tokens(claims: dict[str, str]) -> web.Response:
             more = {"scope": told} if by == "ID token" else {}
@@ -281,7 +281,7 @@ async def test_sessions_have_the_scopes_that_a_login_was_granted(told, expected,
             changed = {"scope": told} if by == "answer" else {"access_token": provider.sign(scope=told)}
             return web.json_response({**content, **changed})
 
-        provider._tokens = tokens  # type: ignore[method-assign]
+        provider.tokens = tokens  # type: ignore[method-assign]
         browser = Browser(here.chain(session=SESSION, required_scopes=["read"]))
         await browser.log_in(provider)
         assert (await browser.get()).status == expected
