@@ -9,7 +9,7 @@ import pytest
 
 from fakes.stores.nats import real_stores
 from fakes.stores.redis import real_tables
-from headgate.common.snapshot import Manifest, Rollout, Version
+from headgate.common.snapshot import Manifest, Pointer, Rollout, Version
 from headgate.common.stores import SnapshotStore
 from headgate.common.stores.memory.snapshots import MemorySnapshotStore
 from headgate.common.stores.reading import read_entries
@@ -17,7 +17,7 @@ from headgate.common.table import Endpoint, Provenance, Upstream, VirtualHost
 from headgate.common.table_image import TableImage
 from headgate.operations.changing.pinning import TablePins
 from headgate.operations.changing.rollout_control import RolloutControl
-from headgate.operations.committing.manual import ChangeRequest, ManualCommits
+from headgate.operations.committing.manual import ChangeRequest
 from headgate.operations.committing.publisher import Draft, TablePublisher
 from headgate.operations.committing.retention import Retention
 
@@ -111,26 +111,24 @@ async def test_chunks_of_what_is_rolled_out_outlive_every_revision_that_served_t
     assert await shown(store, await control.promote(WISH)) == ("new.example", "10.0.0.2")
 
 
-async def test_a_pin_wins_against_a_commit_at_the_same_time(store: SnapshotStore) -> None:
+async def test_a_pin_wins_against_a_commit_at_the_same_time(
+    store: SnapshotStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     first, _ = await publish(store, draft("old.example", "10.0.0.1"), draft("new.example", "10.0.0.2"))
     target = await store.get_manifest("default", first)
     publisher = TablePublisher(store, "default", Retention())
     await publisher.read()
+    commit, is_late = store.commit, False
 
-    class Busy(ManualCommits):
-        """Another commit comes between reading and writing, once."""
+    async def commit_late(manifest: Manifest, expected: Pointer | None) -> Pointer:
+        nonlocal is_late
+        if not is_late:
+            is_late = True
+            await publisher.publish(draft("newer.example", "10.0.0.3"))
+        return await commit(manifest, expected)
 
-        is_late = False
-
-        async def _begin(self) -> tuple[TablePublisher, Manifest]:
-            begun = await super()._begin()
-            if not self.is_late:
-                self.is_late = True
-                await publisher.publish(draft("newer.example", "10.0.0.3"))
-            return begun
-
+    monkeypatch.setattr(store, "commit", commit_late)
     pins = TablePins(store, "default", None)
-    pins._hand = Busy(store, "default", None)
     pinned = (await pins.pin(target, WISH)).manifest
     assert pinned.version == Version(first.epoch, 4)
     assert await shown(store, pinned) == ("old.example", "10.0.0.3")

@@ -9,7 +9,7 @@ import pytest
 
 from fakes.gateway.ports import free_port
 from fakes.gateway.requests import PLAIN
-from fakes.gateway.streams import PATIENCE_S, backend, echo_server, stream, streams, udp_client, udp_server
+from fakes.gateway.streams import PATIENCE_S, Streams, backend, echo_server, stream, streams, udp_client, udp_server
 from fakes.waiting import until
 from headgate.common.table import Ejection
 from headgate.gateway.health.stats import HealthStats
@@ -40,10 +40,10 @@ def ejected(health: UpstreamHealth) -> set[int]:
     return {slot.key[1] for slot in health.state("up").unavailable}
 
 
-def fail(health: UpstreamHealth, port: int) -> None:
-    """Note a failure of an endpoint, as if somebody else had met it."""
-    state = health.state("up")
-    state.report(next(slot for slot in state._members if slot.key[1] == port), "connect")
+def fail(health: UpstreamHealth, serving: Streams, port: int) -> None:
+    """Note a failure of an endpoint, as if another stream had met it."""
+    slots = serving.compiler.find_endpoints("up").balancer.slots
+    health.state("up").report(next(slot for slot in slots if slot.key[1] == port), "connect")
 
 
 async def test_an_endpoint_that_refuses_connections_is_ejected(health: UpstreamHealth) -> None:
@@ -81,10 +81,10 @@ async def test_a_connection_ends_the_row_of_failures(health: UpstreamHealth) -> 
     port, other = free_port(), free_port()
     async with (
         echo_server(name=b"hi") as plain,
-        streams(stream(port), backend(plain, other, ejection=TWICE), health=health),
+        streams(stream(port), backend(plain, other, ejection=TWICE), health=health) as serving,
     ):
         for _ in range(3):
-            fail(health, plain)
+            fail(health, serving, plain)
             assert {await connect(port) for _ in range(2)} == {b"hi"}
         assert plain not in ejected(health)
 
@@ -106,7 +106,7 @@ async def test_an_endpoint_that_refuses_datagrams_is_ejected_and_one_that_answer
                 await serving.ended(ended + 1)
 
         for _ in range(4):
-            fail(health, server.port)
+            fail(health, serving, server.port)
             await ask()
             await ask()
         await until(lambda: ejected(health) == {refusing})
