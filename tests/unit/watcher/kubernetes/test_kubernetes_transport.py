@@ -216,6 +216,7 @@ async def test_an_exec_plugin_that_asks_for_its_cluster_is_told(tmp_path: Path) 
             assert spec.get("cluster") == (told if asks else None)
 
 
+@in_virtual_time
 async def test_an_exec_plugin_runs_once_for_a_token_that_does_not_expire_soon(tmp_path: Path) -> None:
     plugin = tmp_path / "plugin.py"
     plugin.write_text(
@@ -232,11 +233,11 @@ async def test_an_exec_plugin_runs_once_for_a_token_that_does_not_expire_soon(tm
         transport(api.write_kubeconfig(tmp_path / "config", user={"exec": run})) as plugged,
     ):
         await ask(plugged)
-        plugged._loaded_at -= 100
+        await asyncio.sleep(100)
         await ask(plugged)
         assert (tmp_path / "runs").read_text() == "x"
         api.token = "another"
-        plugged._loaded_at -= 10
+        await asyncio.sleep(10)
         with pytest.raises(Unauthorized):
             await ask(plugged)
         with pytest.raises(Unauthorized):
