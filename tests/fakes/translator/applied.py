@@ -13,6 +13,7 @@ from headgate.common.table import EntryKind, entry_key
 from headgate.gateway.health.resolve import Query
 from headgate.translator.composition import DIALECTS
 from headgate.translator.translation import Translation
+from headgate.translator.world.settings import DEFAULT_SETTINGS, TranslationSettings
 
 SWITCH = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n"
 
@@ -29,9 +30,9 @@ async def switching(conversation: Conversation) -> None:
 class Applied:
     """A running proxy, and the objects that its table is made of."""
 
-    def __init__(self, proxy: Served) -> None:
+    def __init__(self, proxy: Served, settings: TranslationSettings = DEFAULT_SETTINGS) -> None:
         self.proxy = proxy
-        self._translation = Translation(DIALECTS)
+        self._translation = Translation(DIALECTS, settings)
         self._translation.activate("a")
         self._keys: set[tuple[EntryKind, str]] = set()
 
@@ -68,6 +69,11 @@ class Applied:
         condition = self._translation.condition(ref_of(manifest))
         problems = condition.problems if condition is not None else ()
         return [problem.reason for problem in problems if problem.severity is Severity.ERROR]
+
+    def messages(self, manifest: Any) -> str:
+        """Return what is said of an object's mistakes, a line for each."""
+        condition = self._translation.condition(ref_of(manifest))
+        return "\n".join(problem.message for problem in condition.problems) if condition is not None else ""
 
     def problems(self, manifest: Any) -> list[str]:
         """Return the reasons of what is wrong with an object, warnings too."""
@@ -110,11 +116,13 @@ class World(NamedTuple):
 
 
 @contextlib.asynccontextmanager
-async def world(*names: str, query: Query | None = None, **scripts: Script) -> AsyncIterator[World]:
+async def world(
+    *names: str, query: Query | None = None, settings: TranslationSettings = DEFAULT_SETTINGS, **scripts: Script
+) -> AsyncIterator[World]:
     """Run a proxy, and for each name a Service with one endpoint, which answers with its name or by its script."""
     told = {name: answering(named(name.encode())) for name in names} | scripts
     async with origins(*told.values()) as servers, served(query=query) as proxy:
-        made = World(Applied(proxy), dict(zip(told, servers, strict=True)))
+        made = World(Applied(proxy, settings), dict(zip(told, servers, strict=True)))
         for name in told:
             made.proxy.apply(service(name), endpoint_slice(name, "127.0.0.1", port=made.port(name)))
         yield made

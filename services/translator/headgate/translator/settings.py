@@ -47,6 +47,11 @@ class TranslatorSettings(LeaseSettings, StoreSettings):
         description="Serve every Ingress without a class; off by default, as in ingress-nginx: only if our class is "
         "the default one, or if the cluster has no IngressClass at all.",
     )
+    nginx_allow_snippets: bool = Field(
+        default=False,
+        description="Follow the snippets of ingress-nginx on Ingresses; off by default, as its "
+        "allow-snippet-annotations is: whoever may write an Ingress decides with them about its whole host.",
+    )
     plugin_names: list[str] = Field(
         default=[],
         description="Third-party plugins of the gateways; none by default, as those whose packages are installed "
@@ -218,6 +223,7 @@ class TranslatorSettings(LeaseSettings, StoreSettings):
                 self.nginx_udp_services,
                 self.nginx_disable_catch_all,
                 self.nginx_enable_ssl_passthrough,
+                self.nginx_allow_snippets,
             ),
         )
 

@@ -91,6 +91,7 @@ SETTING_NAMES: Final = frozenset(
         "nats_server_name",
         "nats_url",
         "nats_user",
+        "nginx_allow_snippets",
         "nginx_configmap",
         "nginx_disable_catch_all",
         "nginx_enable_ssl_passthrough",

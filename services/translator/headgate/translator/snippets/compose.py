@@ -320,11 +320,11 @@ def _without(prefix: str, said: Mapping[str, object]) -> dict[str, object]:
     return {name.removeprefix(prefix): value for name, value in said.items()}
 
 
-def nowhere(level: Level) -> Composed:
+def nowhere(level: Level, server: Level = NOTHING) -> Composed:
     """Return what a location without an upstream says: what it does not answer or refuse is not found.
 
     nginx looks for a file there, and ingress-nginx has none. Raises SnippetError.
     """
-    composed = compose(NOTHING, level)
+    composed = compose(server, level)
     missing = FaultInjectionConfig(abort=Abort(http_status=404))
     return Composed((*composed.plugins, PluginUse.of(missing).model_copy(update={"order": 0})), composed.fields)

@@ -16,6 +16,8 @@ class NginxSettings:
     """Whether Ingresses without a rule are left out."""
     enable_ssl_passthrough: bool = False
     """Whether the annotation `ssl-passthrough` counts."""
+    allow_snippets: bool = False
+    """Whether snippets on Ingresses are followed."""
 
 
 @dataclass(frozen=True, slots=True)

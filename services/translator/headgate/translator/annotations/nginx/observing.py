@@ -9,7 +9,10 @@ def _unread(text: str) -> str:
 
 
 _NO_MODSECURITY = "there is no ModSecurity here, and nothing takes its place"
-_NO_SNIPPETS = "configuration of nginx is not interpreted yet: say what it does by annotations and plugins"
+_SNIPPETS = (
+    "directives that have a meaning here are followed, and a snippet with another one is refused; off unless the "
+    "setting `nginx_allow_snippets` is on"
+)
 
 OBSERVING = (
     NginxAnnotation(
@@ -74,17 +77,49 @@ OBSERVING = (
         risk=Risk.HIGH,
     ),
 )
-SNIPPETS = tuple(
+SNIPPETS = (
+    *(
+        NginxAnnotation(
+            name=name,
+            sets=f"snippets.{block}",
+            read=_unread,
+            value="configuration of nginx",
+            does=does,
+            example=example,
+            approximation=_SNIPPETS,
+            guards=True,
+            risk=Risk.CRITICAL,
+        )
+        for name, block, does, example in (
+            (
+                "configuration-snippet",
+                "location",
+                "What is said in the locations of the paths.",
+                "more_set_headers 'X-Frame-Options: DENY';",
+            ),
+            (
+                "server-snippet",
+                "server",
+                "What is said in the servers of the hosts; of several the oldest Ingress' counts.",
+                "location = /healthz { return 200; }",
+            ),
+            (
+                "auth-snippet",
+                "auth",
+                "What is said of questions to the service of `auth-url`.",
+                "proxy_set_header X-Tenant shop;",
+            ),
+        )
+    ),
     NginxAnnotation(
-        name=name,
+        name="stream-snippet",
         read=_unread,
         value="configuration of nginx",
-        example="more_set_headers 'X-Frame-Options: DENY';",
-        refused=_NO_SNIPPETS,
+        example="server { listen 8000; proxy_pass 127.0.0.1:80; }",
+        refused="streams are not configured by Ingresses here: write the Service's annotations",
         guards=True,
         risk=Risk.CRITICAL,
-    )
-    for name in ("configuration-snippet", "server-snippet", "stream-snippet", "auth-snippet")
+    ),
 )
 REMOVED = tuple(
     NginxAnnotation(name=name, read=_unread, value="text", example="true", ignored=why)

@@ -9,8 +9,10 @@ from headgate.translator.dialects.ingress.nginx.hosts import (
     ALIASED_HOSTS,
     CONCERNS_HOSTS,
     PATTERN_HOSTS,
+    SNIPPET_HOSTS,
     TLS_HOSTS,
     aliases_of,
+    server_snippet_of,
     tls_names,
 )
 from headgate.translator.manifests.reading import creation_time
@@ -43,6 +45,8 @@ class HostFacts(NamedTuple):
     """Whether its paths are patterns."""
     aliases: tuple[str, ...] = ()
     """Further hosts that have its routes."""
+    server_snippet: str = ""
+    """Of the oldest Ingress that has one."""
 
 
 def _members(lookups: Lookups, index: Index[Document], value: str) -> Iterator[JsonObject]:
@@ -61,7 +65,12 @@ def _concerns_hosts(lookups: Lookups, question: ClusterQuestion) -> bool:
 def _host_facts(lookups: Lookups, question: HostQuestion) -> HostFacts:
     has_patterns = next(_members(lookups, PATTERN_HOSTS, question.host), None) is not None
     aliased = sorted(_members(lookups, ALIASED_HOSTS, question.host), key=creation_time)
-    return HostFacts(has_patterns, aliases_of(aliased[0]) if aliased else ())
+    with_snippets = sorted(_members(lookups, SNIPPET_HOSTS, question.host), key=creation_time)
+    return HostFacts(
+        has_patterns,
+        aliases_of(aliased[0]) if aliased else (),
+        server_snippet_of(with_snippets[0]) if with_snippets else "",
+    )
 
 
 def _has_certificate(lookups: Lookups, question: HostQuestion) -> bool:

@@ -18,6 +18,7 @@ from headgate.translator.world.world import Index
 _REWRITES: Final = f"{NGINX_PREFIX}rewrite-target"
 _USES_REGEX: Final = f"{NGINX_PREFIX}use-regex"
 _ALIAS: Final = f"{NGINX_PREFIX}server-alias"
+_SERVER_SNIPPET: Final = f"{NGINX_PREFIX}server-snippet"
 _MARKS: Final = (_REWRITES.encode(), _USES_REGEX.encode())
 _TLS_MARK: Final = b"secretName"
 
@@ -43,13 +44,16 @@ def makes_patterns(manifest: JsonObject) -> bool:
         target(rewritten)
     except ValueError:
         return False
-    spec = as_object(manifest.get("spec"))
-    paths = (
+    return any(path != rewritten for path in rule_paths(manifest))
+
+
+def rule_paths(manifest: JsonObject) -> frozenset[str]:
+    """Return the paths of an Ingress' rules."""
+    return frozenset(
         as_text(as_object(path).get("path")) or "/"
-        for rule in map(as_object, as_list(spec.get("rules")))
+        for rule in map(as_object, as_list(as_object(manifest.get("spec")).get("rules")))
         for path in as_list(as_object(rule.get("http")).get("paths"))
     )
-    return any(path != rewritten for path in paths)
 
 
 def _pattern_hosts(document: Document) -> tuple[str, ...]:
@@ -81,13 +85,27 @@ def aliases_of(manifest: JsonObject) -> tuple[str, ...]:
         return ()
 
 
+def _snippet_hosts(document: Document) -> tuple[str, ...]:
+    if _SERVER_SNIPPET.encode() not in document.content:
+        return ()
+    manifest = document.decode()
+    return tuple(dict.fromkeys(rule_hosts(manifest))) if server_snippet_of(manifest) else ()
+
+
+def server_snippet_of(manifest: JsonObject) -> str:
+    """Return what an Ingress wants said in the servers of its hosts."""
+    return as_text(as_object(metadata(manifest).get("annotations")).get(_SERVER_SNIPPET)).strip()
+
+
 def _concerns_hosts(document: Document) -> tuple[str, ...]:
-    return ("",) if any(mark in document.content for mark in (*_MARKS, _ALIAS.encode())) else ()
+    marks = (*_MARKS, _ALIAS.encode(), _SERVER_SNIPPET.encode())
+    return ("",) if any(mark in document.content for mark in marks) else ()
 
 
 CONCERNS_HOSTS: Final[Index[Document]] = Index("concerns hosts", _concerns_hosts, is_cluster_wide=True)
 """Those of which other Ingresses of their hosts have to know."""
 ALIASED_HOSTS: Final[Index[Document]] = Index("hosts with aliases", _aliased_hosts, is_cluster_wide=True)
+SNIPPET_HOSTS: Final[Index[Document]] = Index("hosts with snippets", _snippet_hosts, is_cluster_wide=True)
 PATTERN_HOSTS: Final[Index[Document]] = Index("hosts with patterns", _pattern_hosts, is_cluster_wide=True)
 TLS_HOSTS: Final[Index[Document]] = Index("hosts with TLS", _tls_hosts, is_cluster_wide=True)
 

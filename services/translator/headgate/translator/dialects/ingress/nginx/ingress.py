@@ -34,6 +34,7 @@ from headgate.translator.dialects.ingress.nginx.facts import facts_of, has_certi
 from headgate.translator.dialects.ingress.nginx.hosts import makes_patterns
 from headgate.translator.dialects.ingress.nginx.options import options_of
 from headgate.translator.dialects.ingress.nginx.policy import NginxPolicy, read_nginx_policy
+from headgate.translator.dialects.ingress.nginx.snippets import Snippets, caught_as_variables
 from headgate.translator.dialects.ingress.nginx.upstream_tls import upstream_tls
 from headgate.translator.dialects.ingress.parse import PathRule
 from headgate.translator.fragments.fragment import BackendUse, RouteClaim
@@ -63,6 +64,7 @@ class NginxIngress:
         )
         self._upstream_tls = upstream_tls(ref, self.policy.reading, lookups) if self.policy is not None else None
         self._errors = DefaultBackend(ref, self.policy.reading, lookups) if self.policy is not None else None
+        self._snippets = Snippets(ref, manifest, self.policy.reading, lookups) if self.policy is not None else None
         self.tls: TlsPolicy | None = client_tls(ref, self.policy.reading, lookups) if self.policy is not None else None
         """How TLS is spoken with clients of its hosts."""
         if self.policy is not None and not lookups.settings.nginx.enable_ssl_passthrough:
@@ -130,10 +132,17 @@ class NginxIngress:
         if redirect is not None and not redirect.config.get("http_to_https"):
             return RoutePatch(plugins=(redirect,))
         errors = self._errors.pages(claim.route) if self._errors is not None else ()
+        assert self._snippets is not None
         hsts = policy.hsts if has_certificate(self._lookups, claim.host) else None
-        found = (redirect, self._rewrite(policy, claim.route.path), hsts)
-        depending = tuple(use for use in found if use is not None)
-        patch = policy.patch.model_copy(update={"plugins": (*self._access, *errors, *policy.patch.plugins, *depending)})
+        rewrite = self._rewrite(policy, claim.route.path)
+        is_in_program = rewrite is not None and self._snippets.has_program(claim)
+        snippets = self._snippets.patch(claim, policy.rewrite["target"] if is_in_program else "")
+        if is_in_program:
+            rewrite = _prefix_told(policy.rewrite.get("prefix"))
+        depending = tuple(use for use in (redirect, rewrite, hsts) if use is not None)
+        access = tuple(map(self._snippets.with_auth, self._access))
+        plugins = (*access, *errors, *policy.patch.plugins, *depending)
+        patch = snippets.over(policy.patch.model_copy(update={"plugins": plugins}))
         if patch.stickiness is not None and not patch.stickiness.path:
             sticky = patch.stickiness.model_copy(update={"path": self._cookie_path(claim)})
             patch = patch.model_copy(update={"stickiness": sticky})
@@ -202,6 +211,8 @@ class NginxIngress:
         for claim in claims:
             first.setdefault(claim.host, claim)
             yield from self._slash(claim)
+        if self._snippets is not None:
+            yield from self._snippets.further(first)
         for host, claim in first.items():
             if app_root := self.policy.redirects.get("app_root"):
                 exact = PathMatch(type=PathType.EXACT, value="/")
@@ -253,6 +264,14 @@ class NginxIngress:
 def _warn_of_passthrough(reading: Reading) -> None:
     if reading.group("passthrough").get("is_on", False):
         reading.caution("ssl-passthrough", "counts only with the setting nginx_enable_ssl_passthrough")
+
+
+def _prefix_told(prefix: str | None) -> PluginUse | None:
+    """Return what says the prefix of a path that a program rewrites."""
+    if not prefix:
+        return None
+    headers = HeaderChanges(set={"X-Forwarded-Prefix": caught_as_variables(prefix)})
+    return PluginUse.of(ProxyRewriteConfig(headers=headers))
 
 
 def _redirect_to(url: str, code: int) -> PluginUse:

@@ -1,0 +1,208 @@
+"""Snippets of one Ingress, and the server's of its hosts, applied to routes.
+
+`configuration-snippet` holds for the routes of its Ingress, `server-snippet` for the routes of a host, whatever Ingress
+with annotations of ingress-nginx, or of its class, they are of; of several the oldest Ingress has it. They are followed
+only if the setting `nginx_allow_snippets` is on, as ingress-nginx does not follow them either unless its operator
+allows it.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from headgate.common.plugins.traffic.nginx_rewrite import CAUGHT, NginxRewriteConfig, RewriteStep
+from headgate.common.resources import JsonObject, ObjectRef
+from headgate.common.table import PathMatch, PathType, PluginUse, Rank, Route
+from headgate.common.table.upstream_key import UpstreamKey
+from headgate.translator.annotations.reading import Reading
+from headgate.translator.dialects.ingress.nginx.facts import facts_of
+from headgate.translator.dialects.ingress.nginx.hosts import rule_paths
+from headgate.translator.fragments.fragment import RouteClaim
+from headgate.translator.manifests.patches import NO_ROUTE_PATCH, RoutePatch
+from headgate.translator.snippets.compose import Composed, compose, nowhere
+from headgate.translator.snippets.errors import SnippetError
+from headgate.translator.snippets.interpret import interpret
+from headgate.translator.snippets.level import NOTHING, Level, Location, ProxyHeader
+from headgate.translator.snippets.scope import OF_INGRESS, Context, Scope
+from headgate.translator.world.graph import Lookups
+
+_NOT_ALLOWED: Final = "snippets are followed only if the translator's setting nginx_allow_snippets is on"
+_ANY_CONSTANTS: Final = dict.fromkeys((*OF_INGRESS, "service_port"), "x")
+"""Stand for those of a path where a snippet is read without one."""
+_CATCH_ALL: Final = PathMatch(type=PathType.PREFIX, value="/")
+_ASKING: Final = "forward-auth"
+
+
+class Snippets:
+    """What the snippets of an Ingress say, or those of its hosts."""
+
+    def __init__(self, ref: ObjectRef, manifest: JsonObject, reading: Reading, lookups: Lookups) -> None:
+        """Read the snippets; what cannot be followed goes to the reading."""
+        self._ref, self._reading, self._lookups = ref, reading, lookups
+        written = reading.group("snippets")
+        if written and not lookups.settings.nginx.allow_snippets:
+            for name in reading.written("snippets"):
+                reading.refuse(name, _NOT_ALLOWED)
+            written = {}
+        self._location: str = written.get("location", "")
+        self._server: str = written.get("server", "")
+        self._locations: tuple[Location, ...] = ()
+        if self._location:
+            self._check("configuration-snippet", self._location, Context.LOCATION)
+        if self._server:
+            level = self._check("server-snippet", self._server, Context.SERVER)
+            self._locations = self._check_locations(level, rule_paths(manifest))
+        self._auth = self._check("auth-snippet", written["auth"], Context.AUTH) if "auth" in written else NOTHING
+
+    def _check(self, name: str, text: str, context: Context) -> Level:
+        """Read a snippet, and look whether it can be said in the table."""
+        constants = _ANY_CONSTANTS if context is not Context.SERVER else {}
+        try:
+            level = interpret(text, Scope(context, constants))
+            is_server = context is Context.SERVER
+            compose(*((level, NOTHING) if is_server else (NOTHING, level)))
+        except SnippetError as error:
+            self._reading.refuse(name, str(error))
+            return NOTHING
+        return level
+
+    def _check_locations(self, level: Level, taken: frozenset[str]) -> tuple[Location, ...]:
+        locations = level.of(Location)
+        for location in locations:
+            path = location.path
+            if path.type is not PathType.REGEX and path.value in taken:
+                error = location.directive.error(
+                    f"{path.value} is a path of the Ingress too, which nginx does not take"
+                )
+                self._reading.refuse("server-snippet", str(error))
+                return ()
+            try:
+                nowhere(location.level)
+            except SnippetError as error:
+                self._reading.refuse("server-snippet", str(error))
+                return ()
+        return locations
+
+    # Routes of rules
+
+    def patch(self, claim: RouteClaim, target: str) -> RoutePatch:
+        """Return what the snippets say of a route.
+
+        Args:
+            claim: the route.
+            target: what `rewrite-target` makes of its path, if it is rewritten: nginx does so at the end of the program
+                of the rewrite phase.
+        """
+        composed = self._composed(claim)
+        if composed is None:
+            return NO_ROUTE_PATCH
+        plugins = composed.plugins
+        if target:
+            plugins = tuple(_with_target(use, claim.route.path, target) for use in plugins)
+        return RoutePatch(plugins=plugins, **composed.fields)
+
+    def has_program(self, claim: RouteClaim) -> bool:
+        """Whether the snippets have a program for a route, so that its path is rewritten there."""
+        composed = self._composed(claim)
+        return composed is not None and any(use.name == NginxRewriteConfig.plugin for use in composed.plugins)
+
+    def _composed(self, claim: RouteClaim) -> Composed | None:
+        server = self._server_of(claim.host)
+        if not self._location and server is NOTHING:
+            return None
+        try:
+            constants = _constants(claim)
+            location = interpret(self._location, Scope(Context.LOCATION, constants)) if self._location else NOTHING
+            return compose(server, location)
+        except SnippetError as error:
+            fault = f"snippet of Ingress {self._ref.namespace}/{self._ref.name}: {error}"
+            return Composed((PluginUse(name=NginxRewriteConfig.plugin, fault=fault),), {})
+
+    def _server_of(self, host: str) -> Level:
+        """Return the server's snippet of a host; one that cannot be followed refuses requests of its Ingress alone."""
+        if not self._lookups.settings.nginx.allow_snippets:
+            return NOTHING
+        text = facts_of(self._lookups, host).server_snippet
+        try:
+            return interpret(text, Scope(Context.SERVER)) if text else NOTHING
+        except SnippetError:
+            return NOTHING
+
+    # Questions to a service
+
+    def with_auth(self, use: PluginUse) -> PluginUse:
+        """Return the use of a plugin with what `auth-snippet` says of questions to the service."""
+        headers = {each.name: each.value for each in self._auth.of(ProxyHeader)}
+        timeout_s = self._auth.settings().get("timeouts.read_s")
+        if use.name != _ASKING or not (headers or timeout_s):
+            return use
+        config: dict[str, Any] = dict(use.config)
+        config["extra_headers"] = _changed(config.get("extra_headers", {}), headers)
+        if isinstance(timeout_s, float):
+            config["timeout"] = max(1, min(int(timeout_s * 1000), 600_000))
+        return use.model_copy(update={"config": config})
+
+    # Further routes
+
+    def further(self, claims: Mapping[str, RouteClaim]) -> Iterator[RouteClaim]:
+        """Yield the location blocks of the server's snippet, for hosts of which this Ingress has it.
+
+        Where the server has a program there is a route for all else too, as nginx has a location for it.
+        """
+        for host, claim in claims.items():
+            if not self._server or facts_of(self._lookups, host).server_snippet != self._server:
+                continue
+            server = self._server_of(host)
+            for location in self._locations:
+                yield _location_claim(claim, location.path, nowhere(location.level, server), Rank(path_priority=1))
+            if server.steps:
+                yield _location_claim(claim, _CATCH_ALL, nowhere(NOTHING, server), Rank(is_default=True))
+
+
+def _changed(before: Mapping[str, str], headers: Mapping[str, str]) -> dict[str, str]:
+    """Return headers with others in their place; those without a value are left out."""
+    replaced = {name.lower() for name in headers}
+    kept = {name: value for name, value in before.items() if name.lower() not in replaced}
+    return kept | {name: value for name, value in headers.items() if value}
+
+
+def _constants(claim: RouteClaim) -> dict[str, str]:
+    """Return the variables that ingress-nginx sets in the location of a path."""
+    source = claim.route.provenance
+    known = {"namespace": source.namespace, "ingress_name": source.name, "location_path": claim.route.path.value}
+    if claim.route.backends:
+        key = UpstreamKey.parse(claim.route.backends[0].upstream)
+        port = "" if key.port is None else str(key.port)
+        known |= {"service_name": key.name, "service_port": port}
+        known["proxy_upstream_name"] = f"{key.namespace}-{key.name}-{port}"
+    return known
+
+
+def _with_target(use: PluginUse, path: PathMatch, target: str) -> PluginUse:
+    """Return a program with the rewriting of `rewrite-target` at its end."""
+    if use.name != NginxRewriteConfig.plugin or use.fault:
+        return use
+    step = RewriteStep(do="rewrite", pattern=f"(?i){path.value}", replacement=target, flag="break")
+    return use.model_copy(
+        update={"config": {**use.config, "steps": [*use.config.get("steps", ()), step.model_dump(exclude_unset=True)]}}  # type: ignore[misc]
+    )
+
+
+def caught_as_variables(text: str) -> str:
+    """Return a template in which `$1` stands for what the program's last pattern caught."""
+    return "".join(f"${{{CAUGHT}{part[0]}}}{part[1:]}" if at and part[:1].isdecimal() else f"${part}" if at else part
+                   for at, part in enumerate(text.split("$")))  # fmt: skip
+
+
+def _location_claim(claim: RouteClaim, path: PathMatch, composed: Composed, rank: Rank) -> RouteClaim:
+    """Return a route that plugins answer, beside those of rules."""
+    source = claim.route.provenance
+    kind = f"{path.type}{'*' if path.ignore_case else ''}"
+    route = Route(
+        name=f"{source.cluster}/{source.namespace}/{source.name} location {kind} {path.value}",
+        path=path,
+        plugins=composed.plugins,
+        rank=rank,
+        provenance=source,
+        **composed.fields,
+    )
+    return RouteClaim(claim.host, route, claim.field)

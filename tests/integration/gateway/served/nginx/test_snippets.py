@@ -1,0 +1,178 @@
+"""Snippets on Ingresses, from the manifest to the wire.
+
+The cases of ingress-nginx are in `test/e2e/annotations/snippet.go`, `serversnippet.go`, `streamsnippet.go` and
+`auth.go`.
+"""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from fakes.gateway.proxied import Conversation
+from fakes.translator.applied import World, world
+from fakes.translator.nginx import nginx_ingress
+from headgate.translator.world.settings import NginxSettings, TranslationSettings
+
+ALLOWED = TranslationSettings(nginx=NginxSettings(allow_snippets=True))
+
+
+@pytest.fixture
+async def two() -> AsyncIterator[World]:
+    """A proxy before Services `one` and `two`, with snippets allowed."""
+    async with world("one", "two", settings=ALLOWED) as made:
+        yield made
+
+
+def asked(made: World, name: str = "one") -> str:
+    """Return the head that a server got last."""
+    return made.servers[name].heads[-1].decode()
+
+
+async def test_snippets_are_refused_by_name_unless_they_are_allowed() -> None:
+    async with world("one") as made:
+        manifest = nginx_ingress(configuration_snippet="more_set_headers 'X-A: 1';")
+        made.proxy.apply(manifest)
+        assert await made.proxy.status() == 503
+        assert "setting nginx_allow_snippets" in made.proxy.messages(manifest)
+        made.proxy.apply(nginx_ingress("other", host="b.example"))
+        assert await made.proxy.status(host="b.example") == 200
+
+
+async def test_location_of_each_path_has_the_snippet(two: World) -> None:
+    snippet = 'more_set_headers "Foo-Bar: one-$service_name-$namespace"; proxy_set_header X-Path $location_path;'
+    two.proxy.apply(nginx_ingress(path="/a", configuration_snippet=snippet))
+    got = await two.proxy.get("/a")
+    assert (got.status, got["foo-bar"]) == (200, "one-one-default")
+    assert "X-Path: /a\r\n" in asked(two)
+
+
+async def test_snippet_that_cannot_be_followed_refuses_its_ingress_alone_and_names_the_line(two: World) -> None:
+    bad = nginx_ingress("bad", path="/bad", configuration_snippet="add_header X-A 1;\nproxy_pass http://x;")
+    two.proxy.apply(nginx_ingress(), bad)
+    assert await two.proxy.status("/bad") == 503
+    assert await two.proxy.status("/") == 200
+    assert "line 2, column 1: proxy_pass: is not followed here" in two.proxy.messages(bad)
+    assert two.proxy.errors(bad) == ["InvalidAnnotation"]
+
+
+async def test_snippet_that_is_mended_is_followed(two: World) -> None:
+    two.proxy.apply(nginx_ingress(configuration_snippet="return 403"))
+    assert await two.proxy.status() == 503
+    two.proxy.apply(nginx_ingress(configuration_snippet="return 403;"))
+    assert await two.proxy.status() == 403
+
+
+async def test_fields_of_the_route_go_before_those_of_other_annotations(two: World) -> None:
+    two.proxy.apply(nginx_ingress(proxy_body_size="1m", configuration_snippet="client_max_body_size 2;"))
+    assert (await two.proxy.post(b"12")).status == 200
+    assert (await two.proxy.post(b"123")).status == 413
+
+
+async def test_rewrite_target_comes_behind_the_program(two: World) -> None:
+    two.proxy.apply(
+        nginx_ingress(
+            path="/app(/|$)(.*)",
+            rewrite_target="/$2",
+            x_forwarded_prefix="/app",
+            configuration_snippet="rewrite ^(/app)$ $1/ redirect; rewrite (?i)/app/keep/(.*) /kept/$1 break;",
+        )
+    )
+    got = await two.proxy.get("/app")
+    assert (got.status, got["location"]) == (302, "http://a.example/app/")
+    assert await two.proxy.status("/app/keep/x") == 200
+    assert asked(two).startswith("GET /kept/x ")
+    assert await two.proxy.status("/app/other?q=1") == 200
+    assert asked(two).startswith("GET /other?q=1 ")
+    assert "X-Forwarded-Prefix: /app\r\n" in asked(two)
+
+
+async def test_return_goes_before_whatever_lets_requests_in(two: World) -> None:
+    annotations = {"whitelist_source_range": "10.0.0.0/8", "configuration_snippet": "if ($arg_a) { return 418; }"}
+    two.proxy.apply(nginx_ingress(**annotations))
+    assert await two.proxy.status("/?a=1") == 418
+    assert await two.proxy.status("/") == 403
+
+
+# server-snippet
+
+
+async def test_server_has_the_snippet_of_the_oldest_ingress_of_its_host(two: World) -> None:
+    first = "more_set_headers 'X-Server: first'; if ($http_user_agent ~* badbot) { return 403; }"
+    two.proxy.apply(
+        nginx_ingress("a", path="/a", server_snippet=first, created="2026-01-01T00:00:00Z"),
+        nginx_ingress("b", path="/b", to="two", server_snippet="return 500;", created="2026-01-02T00:00:00Z"),
+        nginx_ingress("c", host="c.example"),
+    )
+    assert (await two.proxy.get("/b"))["x-server"] == "first"
+    assert await two.proxy.status("/b", User_Agent="BadBot/1") == 403
+    assert await two.proxy.status("/", User_Agent="BadBot/1", host="c.example") == 200
+
+
+async def test_program_of_the_server_is_asked_for_paths_of_no_ingress(two: World) -> None:
+    two.proxy.apply(nginx_ingress(path="/a", server_snippet="if ($request_uri ~ /\\.git) { return 418; }"))
+    assert await two.proxy.status("/.git/config") == 418
+    assert await two.proxy.status("/other") == 404
+
+
+async def test_location_blocks_are_routes(two: World) -> None:
+    snippet = """
+        location = /healthz { default_type text/plain; return 200 "fine"; }
+        location /private { deny all; }
+        location ~* \\.(env|bak)$ { return 410; }
+        location /files/ { add_header X-A 1; }
+    """
+    two.proxy.apply(nginx_ingress(server_snippet=snippet))
+    healthy = await two.proxy.get("/healthz")
+    assert (healthy.status, healthy.body, healthy["content-type"]) == (200, b"fine", "text/plain")
+    assert await two.proxy.status("/healthz/x") == 200
+    assert asked(two).startswith("GET /healthz/x ")
+    assert await two.proxy.status("/private/x") == 403
+    assert await two.proxy.status("/a/b.ENV") == 410
+    assert await two.proxy.status("/files/x") == 404
+
+
+async def test_location_that_is_a_path_of_the_ingress_refuses_the_snippet(two: World) -> None:
+    manifest = nginx_ingress(server_snippet="location / { return 403; }")
+    two.proxy.apply(manifest)
+    assert await two.proxy.status("/") == 503
+    assert "line 1, column 1: location: / is a path of the Ingress too" in two.proxy.messages(manifest)
+
+
+async def test_snippet_of_a_server_goes_when_its_ingress_goes(two: World) -> None:
+    owner = nginx_ingress("a", path="/a", server_snippet="return 418;")
+    two.proxy.apply(owner, nginx_ingress("b", path="/b", ssl_redirect="false"))
+    assert await two.proxy.status("/b") == 418
+    two.proxy.delete(owner)
+    assert await two.proxy.status("/b") == 200
+
+
+# auth-snippet and stream-snippet
+
+
+async def letting_in(conversation: Conversation) -> None:
+    """Script: an authentication service that lets everybody in."""
+    while True:
+        await conversation.request()
+        await conversation.send(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+
+
+async def test_questions_to_the_service_have_the_headers_of_the_snippet() -> None:
+    async with world("one", settings=ALLOWED, auth=letting_in) as made:
+        made.proxy.apply(
+            nginx_ingress(
+                auth_url=f"http://127.0.0.1:{made.port('auth')}/",
+                auth_snippet='proxy_set_header X-Tenant $host; proxy_set_header X-Sent-From "";',
+            )
+        )
+        assert await made.proxy.status() == 200
+        head = asked(made, "auth")
+        assert "X-Tenant: a.example\r\n" in head
+        assert "X-Sent-From" not in head
+        assert "X-Tenant" not in asked(made)
+
+
+async def test_snippets_of_streams_are_refused_by_name(two: World) -> None:
+    manifest = nginx_ingress(stream_snippet="server { listen 8000; }")
+    two.proxy.apply(manifest)
+    assert await two.proxy.status() == 503
+    assert "streams are not configured by Ingresses here" in two.proxy.messages(manifest)
