@@ -79,6 +79,11 @@ class TranslatorSettings(LeaseSettings, StoreSettings):
         default=False,
         description="Leave out Ingresses that have a default backend and no rule; off by default, as in ingress-nginx.",
     )
+    take_status: bool = Field(
+        default=False,
+        description="Write addresses to Ingresses whose class is of the controller of ingress-nginx; off by default, "
+        "so that an ingress-nginx beside us goes on writing them until it is switched off.",
+    )
     nginx_enable_ssl_passthrough: bool = Field(
         default=False,
         description="Follow the annotation ssl-passthrough of ingress-nginx; off by default, as there.",
@@ -222,6 +227,7 @@ class TranslatorSettings(LeaseSettings, StoreSettings):
                 self.nginx_tcp_services,
                 self.nginx_udp_services,
                 self.nginx_disable_catch_all,
+                self.take_status,
                 self.nginx_enable_ssl_passthrough,
                 self.nginx_allow_snippets,
             ),

@@ -45,6 +45,14 @@ def accepted(known: Facts) -> tuple[str, str, str]:
     return said.status, said.reason, said.message
 
 
+def test_addresses_that_another_controller_writes_are_left_alone() -> None:
+    known = facts()
+    assert report(known, (EDGE,), TWO, None).addresses == (EDGE,)
+    left = known._replace(leaves_addresses=True)
+    assert report(left, (EDGE,), TWO, None).addresses is None
+    assert report(left, (EDGE,), TWO, report(known, (EDGE,), TWO, None)).addresses is None
+
+
 # Accepted, ResolvedRefs
 
 

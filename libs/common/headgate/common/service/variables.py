@@ -131,6 +131,7 @@ SETTING_NAMES: Final = frozenset(
         "tls_handshake_timeout_s",
         "trace_share",
         "trust_forwarded",
+        "take_status",
         "trusted_proxies",
         "underscore_names",
         "watch_cluster_scoped",

@@ -171,6 +171,8 @@ class Fragment:
     """Version that all of this comes from, if it is not the present one."""
     addresses: tuple[LoadBalancerAddress, ...] | None = None
     """That its status shows; None: those of the table's gateways."""
+    leaves_addresses: bool = False
+    """Another controller still writes the addresses of its status."""
 
 
 def with_versions(fragment: Fragment, versions: ObjectVersions) -> Fragment:

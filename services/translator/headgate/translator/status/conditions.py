@@ -61,6 +61,8 @@ class Facts(NamedTuple):
     """Its listeners."""
     addresses: tuple[LoadBalancerAddress, ...] | None = None
     """Its own; None: those of the table's gateways."""
+    leaves_addresses: bool = False
+    """Another controller still writes them."""
 
 
 def is_in_no_table(facts: Facts) -> bool:

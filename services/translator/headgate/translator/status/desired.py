@@ -100,6 +100,8 @@ def report(
         addresses = before.addresses or None
     if not condition.is_accepted:
         addresses = ()
+    if facts.leaves_addresses:
+        addresses = None
     revision = _revision(facts, before)
     is_known = before is not None and before.revision == revision and before.is_programmed
     served = programmed(facts, revision, fleet, _programmed_of(before) if before is not None and is_known else None)

@@ -14,6 +14,8 @@ class NginxSettings:
     udp_services: str = "ingress-nginx/udp-services"
     disable_catch_all: bool = False
     """Whether Ingresses without a rule are left out."""
+    take_status: bool = False
+    """Whether addresses are written to Ingresses of classes of ingress-nginx."""
     enable_ssl_passthrough: bool = False
     """Whether the annotation `ssl-passthrough` counts."""
     allow_snippets: bool = False

@@ -10,12 +10,14 @@ import pytest
 
 from fakes.gateway.served import HOST
 from fakes.translator.applied import World, world
-from fakes.translator.deltas import applied, endpoint_slice, service, tls_secret
+from fakes.translator.deltas import applied, endpoint_slice, ingress_class, ref_of, service, tls_secret
 from fakes.translator.nginx import nginx_ingress
 from headgate.common.snapshot import decode_chunk
 from headgate.common.table import BackendTls, StreamRoute, Upstream, VirtualHost
 from headgate.translator.annotations.nginx.options import OPTION_ROWS, OPTIONS
+from headgate.translator.composition import DIALECTS
 from headgate.translator.offline import translate_all
+from headgate.translator.translation import Translation
 from headgate.translator.world.settings import DEFAULT_SETTINGS, NginxSettings, TranslationSettings
 
 
@@ -240,3 +242,22 @@ def test_traces_of_an_ingress_can_be_turned_off() -> None:
     found = entries(service("db", port=5432), endpoint_slice("db", "10.0.0.1"), rooted(enable_opentelemetry="false"))
     (host,) = (entry for entry in found if isinstance(entry, VirtualHost))
     assert (host.routes[0].tracing.share, host.routes[0].tracing.heeds_parent) == (0.0, False)
+
+
+def leaves_addresses(controller: str, settings: TranslationSettings) -> bool:
+    translation = Translation(DIALECTS, settings)
+    made = nginx_ingress(class_name="their")
+    for manifest in (ingress_class("their", controller), made):
+        translation.apply(applied(manifest))
+    translation.activate("a")
+    for _ in translation.settle():
+        pass
+    return translation.assembly.fragments[ref_of(made)].leaves_addresses
+
+
+def test_addresses_are_left_to_ingress_nginx_until_they_are_taken() -> None:
+    theirs, adopted = "k8s.io/ingress-nginx", frozenset({"k8s.io/ingress-nginx"})
+    assert leaves_addresses(theirs, TranslationSettings(controller_names=adopted))
+    taken = TranslationSettings(controller_names=adopted, nginx=NginxSettings(take_status=True))
+    assert not leaves_addresses(theirs, taken)
+    assert not leaves_addresses("headgate.dev/ingress-controller", TranslationSettings(controller_names=adopted))

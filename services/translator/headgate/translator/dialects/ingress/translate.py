@@ -29,6 +29,7 @@ from headgate.translator.dialects.ingress.canary import narrow
 from headgate.translator.dialects.ingress.document import class_name
 from headgate.translator.dialects.ingress.legacy import is_legacy, restore_field, restore_problems, upgrade
 from headgate.translator.dialects.ingress.nginx.client_tls import TLS_FIELD, over
+from headgate.translator.dialects.ingress.nginx.facts import NGINX_CONTROLLER, is_of_nginx_controller
 from headgate.translator.dialects.ingress.nginx.ingress import NginxIngress
 from headgate.translator.dialects.ingress.nginx.passthrough import passed_through
 from headgate.translator.dialects.ingress.parse import (
@@ -103,6 +104,7 @@ def translate_ingress(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) ->
         names=tuple(claim for entry in spec.tls for claim in _claim_names(ref, entry, lookups, nginx, problems)),
         problems=tuple(problems),
         addresses=lookups.attached(CLASS_ADDRESSES, class_name(manifest)),
+        leaves_addresses=_leaves_addresses(manifest, lookups),
     )
     if policy.canary is not None:
         return _as_canary(fragment, policy, policy.canary)
@@ -120,6 +122,13 @@ def translate_ingress(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) ->
         entries=nginx.groups,
         tls=_tls_claims(hosts or (ANY_HOST,), policy, nginx),
     )
+
+
+def _leaves_addresses(manifest: JsonObject, lookups: Lookups) -> bool:
+    """Whether an ingress-nginx beside us goes on writing the addresses of an Ingress."""
+    settings = lookups.settings
+    is_adopted = NGINX_CONTROLLER in settings.controller_names and not settings.nginx.take_status
+    return is_adopted and is_of_nginx_controller(lookups, class_name(manifest))
 
 
 def _within_bounds(ref: ObjectRef, policy: IngressPolicy, spec: IngressSpec, problems: list[Problem]) -> IngressPolicy:

@@ -110,6 +110,12 @@ def has_certificate(lookups: Lookups, host: str) -> bool:
     return not lookups.is_assumed and lookups.derive(_HAS_CERTIFICATE, HostQuestion(lookups.cluster, host))
 
 
+def is_of_nginx_controller(lookups: Lookups, name: str | None) -> bool:
+    """Whether a class is of the controller of ingress-nginx, which may still be there and write statuses."""
+    found = None if lookups.is_assumed else find_class(lookups, name)
+    return found is not None and found.controller == NGINX_CONTROLLER
+
+
 def is_nginx_class(lookups: Lookups, name: str | None) -> bool:
     """Whether a class is one of ingress-nginx: by its controller or, where there is no such IngressClass, by name."""
     return not lookups.is_assumed and lookups.derive(_IS_NGINX_CLASS, ClassQuestion(lookups.cluster, name))
