@@ -350,6 +350,8 @@ def test_location_without_an_answer_is_not_found() -> None:
         ("location /a { return 403; }", "does not stand here"),
         ("limit_except FOO { deny all; }", "'FOO' is not a method"),
         ("deny host.example;", "neither an address nor a network"),
+        ("auth_request_set $a $upstream_status;", "takes a variable, and $upstream_http_"),
+        ("auth_request_set $host $upstream_http_a;", "$host is a variable of the request"),
         ("proxy_read_timeout 5x;", "is not a time"),
         ("client_max_body_size 5x;", "is not a size"),
         ("gzip maybe;", "must be on or off"),

@@ -5,10 +5,11 @@ from typing import Final
 
 from headgate.common.plugins.fields import check_network
 from headgate.translator.snippets.grammar import Directive
-from headgate.translator.snippets.level import AccessRule, Said
-from headgate.translator.snippets.scope import Scope
+from headgate.translator.snippets.level import AccessRule, AuthVariable, Said
+from headgate.translator.snippets.scope import Scope, definable
 
 _NAMES: Final = "GET HEAD POST PUT DELETE MKCOL COPY MOVE OPTIONS PROPFIND PROPPATCH LOCK UNLOCK PATCH"
+_OF_ANSWER: Final = "upstream_http_"
 METHODS: Final = frozenset(_NAMES.split())
 
 
@@ -21,6 +22,15 @@ def read_rule(directive: Directive, scope: Scope) -> Iterator[Said]:
         except ValueError as error:
             raise directive.error(str(error)) from error
     yield AccessRule(directive.name == "allow", network)
+
+
+def read_auth_variable(directive: Directive, scope: Scope) -> Iterator[Said]:
+    """`auth_request_set $variable $upstream_http_name`."""
+    name, value = (word.removeprefix("$") for word in directive.args)
+    header = value.removeprefix(_OF_ANSWER)
+    if header == value or not header or not all(word.startswith("$") for word in directive.args):
+        raise directive.error("takes a variable, and $upstream_http_ with the name of a header")
+    yield AuthVariable(definable(directive, name), header.replace("_", "-"))
 
 
 def read_methods(directive: Directive) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from headgate.common.table import PathMatch, PathType
 from headgate.translator.snippets import headers, rewriting, settings
-from headgate.translator.snippets.access import read_methods, read_rule
+from headgate.translator.snippets.access import read_auth_variable, read_methods, read_rule
 from headgate.translator.snippets.grammar import Directive, parse
 from headgate.translator.snippets.level import AccessRule, Branch, Level, LimitExcept, Location, Program, Said
 from headgate.translator.snippets.scope import Context, Scope, names_defined
@@ -38,6 +38,7 @@ _TABLE: Final[dict[str, _Row]] = {
     "allow": _Row(_LIMITS, 1, 1, read_rule),
     "auth_basic": _Row(_LIMITS, 1, 1, settings.read_off),
     "auth_request": _Row(_HSL, 1, 1, settings.read_off),
+    "auth_request_set": _Row(Context.LOCATION, 2, 2, read_auth_variable),
     "break": _Row(_REWRITE, 0, 0, rewriting.read_break),
     "client_max_body_size": _Row(_HSL, 1, 1, settings.read_body_size),
     "default_type": _Row(_HSL, 1, 1, settings.read_default_type),

@@ -98,6 +98,14 @@ class Substitution:
 
 
 @dataclass(frozen=True, slots=True)
+class AuthVariable:
+    """`auth_request_set`: a variable that gets a header of the answer of the service that is asked."""
+
+    name: str
+    header: str
+
+
+@dataclass(frozen=True, slots=True)
 class Setting:
     """A field of the route, or a part of what another directive does: `timeouts.read_s`, `gzip.types`."""
 
@@ -133,7 +141,7 @@ class Program:
 
 Said = (
     AddedHeader | HeaderFilter | InputFilter | ProxyHeader | HiddenHeader | PassedHeader | Expires | AccessRule
-    | LimitExcept | Substitution | Setting | Branch | Location | Program
+    | LimitExcept | AuthVariable | Substitution | Setting | Branch | Location | Program
 )  # fmt: skip
 
 

@@ -123,7 +123,7 @@ def names_defined(directives: tuple[Directive, ...]) -> frozenset[str]:
     """Return the variables that `set` and named groups define, wherever they stand: nginx knows them everywhere."""
     names: set[str] = set()
     for directive in directives:
-        if directive.name == "set" and directive.args:
+        if directive.name in ("set", "auth_request_set") and directive.args:
             names.add(directive.args[0].removeprefix("$"))
         if directive.name in ("rewrite", "if", "location"):
             names |= {name for word in directive.args for name in _NAMED_GROUP.findall(word)}

@@ -171,6 +171,29 @@ async def test_questions_to_the_service_have_the_headers_of_the_snippet() -> Non
         assert "X-Tenant" not in asked(made)
 
 
+async def naming(conversation: Conversation) -> None:
+    """Script: an authentication service that says who asks."""
+    while True:
+        await conversation.request()
+        await conversation.send(b"HTTP/1.1 200 OK\r\nX-Auth-Request-Email: a@b.example\r\nContent-Length: 0\r\n\r\n")
+
+
+@pytest.mark.parametrize("more", [{}, {"satisfy": "any", "whitelist_source_range": "10.0.0.0/8"}])
+async def test_variables_have_headers_of_the_services_answer(more: dict[str, str]) -> None:
+    snippet = """
+        auth_request_set $email $upstream_http_x_auth_request_email;
+        proxy_set_header X-Email $email;
+        add_header X-Who $email;
+    """
+    async with world("one", settings=ALLOWED, auth=naming) as made:
+        url = f"http://127.0.0.1:{made.port('auth')}/"
+        made.proxy.apply(nginx_ingress(auth_url=url, configuration_snippet=snippet, **more))
+        got = await made.proxy.get(X_Email="forged")
+        assert (got.status, got["x-who"]) == (200, "a@b.example")
+        assert "X-Email: a@b.example\r\n" in asked(made)
+        assert "forged" not in asked(made)
+
+
 async def test_snippets_of_streams_are_refused_by_name(two: World) -> None:
     manifest = nginx_ingress(stream_snippet="server { listen 8000; }")
     two.proxy.apply(manifest)

@@ -10,6 +10,7 @@ from headgate.common.plugins.fields import HeaderName, HeaderTemplate, PatternTe
 
 StatusText = Annotated[str, StringConstraints(pattern="^([1-5][0-9]{2}|any)$")]
 """A status, or `any` for all others."""
+VariableName = Annotated[str, StringConstraints(pattern="^[A-Za-z_][A-Za-z0-9_]*$")]
 
 
 class VerdictCache(PluginConfig):
@@ -43,6 +44,8 @@ class ForwardAuthConfig(CalledConfig, plugin="forward-auth"):
     """Headers of its answer that the upstream gets; what the client sent under these names is dropped."""
     upstream_headers_regex: PatternText | None = None
     """The same by pattern."""
+    answer_variables: dict[VariableName, str] = Field(default_factory=dict)
+    """Variables that get the values of headers of its answer, for templates of plugins that run later."""
     client_headers: tuple[str, ...] = ()
     """Headers of its answer that the client gets when the request is refused. `WWW-Authenticate` and `Location` always
     go along."""

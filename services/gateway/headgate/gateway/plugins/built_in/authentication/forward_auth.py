@@ -66,6 +66,8 @@ class ForwardAuth(Plugin[ForwardAuthConfig]):
 
     def _judge(self, request: Request, verdict: Response) -> Response | None:
         """Go on, or answer the client."""
+        for variable, header in self.config.answer_variables.items():
+            request.variables[variable] = verdict.headers.get(header) or ""
         if verdict.status >= 300 or verdict.status < 200:
             return self._refuse(request, verdict)
         self._pass(request, verdict)

@@ -9,6 +9,7 @@ allows it.
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from headgate.common.plugins.security.satisfy_any import SatisfyAnyConfig
 from headgate.common.plugins.traffic.nginx_rewrite import CAUGHT, NginxRewriteConfig, RewriteStep
 from headgate.common.resources import JsonObject, ObjectRef
 from headgate.common.table import PathMatch, PathType, PluginUse, Rank, Route
@@ -21,7 +22,7 @@ from headgate.translator.manifests.patches import NO_ROUTE_PATCH, RoutePatch
 from headgate.translator.snippets.compose import Composed, compose, nowhere
 from headgate.translator.snippets.errors import SnippetError
 from headgate.translator.snippets.interpret import interpret
-from headgate.translator.snippets.level import NOTHING, Level, Location, ProxyHeader
+from headgate.translator.snippets.level import NOTHING, AuthVariable, Level, Location, ProxyHeader
 from headgate.translator.snippets.scope import OF_INGRESS, Context, Scope
 from headgate.translator.world.graph import Lookups
 
@@ -46,8 +47,10 @@ class Snippets:
         self._location: str = written.get("location", "")
         self._server: str = written.get("server", "")
         self._locations: tuple[Location, ...] = ()
+        self._variables: dict[str, str] = {}
         if self._location:
-            self._check("configuration-snippet", self._location, Context.LOCATION)
+            level = self._check("configuration-snippet", self._location, Context.LOCATION)
+            self._variables = {each.name: each.header for each in level.of(AuthVariable)}
         if self._server:
             level = self._check("server-snippet", self._server, Context.SERVER)
             self._locations = self._check_locations(level, rule_paths(manifest))
@@ -130,16 +133,24 @@ class Snippets:
     # Questions to a service
 
     def with_auth(self, use: PluginUse) -> PluginUse:
-        """Return the use of a plugin with what `auth-snippet` says of questions to the service."""
+        """Return the use of a plugin with what the snippets say of questions to a service, and of its answers."""
+        if use.name == _ASKING:
+            return use.model_copy(update={"config": self._asking(use.config)})
+        if use.name == SatisfyAnyConfig.plugin and isinstance(asking := use.config.get(_ASKING), dict):
+            return use.model_copy(update={"config": {**use.config, _ASKING: self._asking(asking)}})
+        return use
+
+    def _asking(self, before: Mapping[str, Any]) -> dict[str, Any]:
+        config = dict(before)
         headers = {each.name: each.value for each in self._auth.of(ProxyHeader)}
         timeout_s = self._auth.settings().get("timeouts.read_s")
-        if use.name != _ASKING or not (headers or timeout_s):
-            return use
-        config: dict[str, Any] = dict(use.config)
-        config["extra_headers"] = _changed(config.get("extra_headers", {}), headers)
+        if headers:
+            config["extra_headers"] = _changed(config.get("extra_headers", {}), headers)
         if isinstance(timeout_s, float):
             config["timeout"] = max(1, min(int(timeout_s * 1000), 600_000))
-        return use.model_copy(update={"config": config})
+        if self._variables:
+            config["answer_variables"] = self._variables
+        return config
 
     # Further routes
 
@@ -159,10 +170,10 @@ class Snippets:
 
 
 def _changed(before: Mapping[str, str], headers: Mapping[str, str]) -> dict[str, str]:
-    """Return headers with others in their place; those without a value are left out."""
+    """Return headers with others in their place; one without a value takes away what the client sent."""
     replaced = {name.lower() for name in headers}
     kept = {name: value for name, value in before.items() if name.lower() not in replaced}
-    return kept | {name: value for name, value in headers.items() if value}
+    return kept | dict(headers)
 
 
 def _constants(claim: RouteClaim) -> dict[str, str]:
