@@ -15,7 +15,6 @@ from headgate.cli.__main__ import main
 from headgate.common.resources import APISIX_ROUTE, JsonObject
 from headgate.watcher.sources.kubernetes.listing import PAGE
 
-LIMIT = {"nginx.ingress.kubernetes.io/limit-rps": "5"}
 TOKEN = "of somebody with a Role"
 
 
@@ -133,10 +132,16 @@ async def test_a_role_in_one_namespace_is_enough(tmp_path: Path, capsys: pytest.
 
 
 async def test_guards_of_a_cluster_that_are_ignored_are_exit_code_1(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("HEADGATE_IGNORED_PLUGINS", '["a-waf"]')
+    guarded = route("shop")
+    rule = guarded["spec"]["http"][0]
+    del rule["match"]["filter_func"]
+    rule["plugins"] = [{"name": "a-waf", "enable": True}]
     async with FakeKubernetes() as api:
-        api.apply(annotated("web", LIMIT))
+        install_routes(api)
+        api.apply(guarded)
         code, document = await ask(api.write_kubeconfig(tmp_path / "config"), capsys)
     assert (code, document["lets_in"]) == (1, 1)
 

@@ -1,6 +1,7 @@
 """`headgate audit`: its summary, its exit code and its JSON."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -141,3 +142,15 @@ def test_services_that_say_nothing_of_routing_are_not_counted(
     )
     assert main(["audit", str(tmp_path)]) == 0
     assert capsys.readouterr().out.startswith("0 objects: ")
+
+
+def test_the_page_has_each_object_and_nothing_from_elsewhere(tmp_path: Path) -> None:
+    page, evil = tmp_path / "audit.html", 'headgate.dev/<b>"x\'&amp: "1"'
+    main(["audit", "--html", str(page), str(write(tmp_path, GUARDED, SIZED, WRONG, evil))])
+    text = page.read_text()
+    assert "1 object would let in requests" in text
+    assert text.count("<tr>") == 2 + len(re.findall(r"<tr><td data-key", text))
+    assert "Ingress default/web-1" in text
+    assert "headgate.dev/max-body" in text
+    assert "<b>" not in text
+    assert not re.search(r"(src|href)=|url\(|@import|fetch\(", text)

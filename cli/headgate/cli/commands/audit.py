@@ -1,10 +1,12 @@
 """`headgate audit`: what a move costs, told before anything moves."""
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 import click
 
+from headgate.cli.offline.audit_page import write_audit_page
 from headgate.cli.offline.auditing import Audited, AuditReport, Line, audit_cluster, audit_paths, summarise, verdicts
 from headgate.cli.terminal.errors import ExitCode, UsageMistake
 from headgate.cli.terminal.group import TeachingCommand
@@ -24,6 +26,7 @@ _FIELD_CHARACTERS = 70
         "headgate audit --kubeconfig ~/.kube/config --context production",
         "headgate audit --live --namespace shop      # the cluster that kubectl would ask",
         "headgate audit manifests/ --objects",
+        "headgate audit manifests/ --html audit.html   # a page to be sorted and searched",
         "kubectl get ingress -A -o yaml > ingresses.yaml; headgate audit ingresses.yaml",
         "headgate audit manifests/ --json | jq -r '.summary[] | select(.verdict != \"honoured\") | .name'",
     ],
@@ -61,6 +64,13 @@ _FIELD_CHARACTERS = 70
     is_flag=True,
     help="Print JSON for programs: the summary, and every object with all its fields.",
 )
+@click.option(
+    "--html",
+    "page",
+    type=click.Path(path_type=Path, dir_okay=False, writable=True),
+    metavar="FILE",
+    help="Write a page for browsers too, which needs nothing besides itself.",
+)
 def audit(
     paths: tuple[Path, ...],
     kubeconfig: Path | None,
@@ -71,6 +81,7 @@ def audit(
     show_all: bool,
     allow_ignored_guards: bool,
     as_json: bool,
+    page: Path | None,
 ) -> int:
     """Say what becomes of every annotation and field of Ingresses and resources of Apache APISIX.
 
@@ -88,6 +99,8 @@ def audit(
     _check_source(paths, namespaces, asks_cluster=asks_cluster)
     report = audit_cluster(kubeconfig, context, namespaces) if asks_cluster else audit_paths(paths)
     summary = summarise(report.found)
+    if page is not None:
+        page.write_text(write_audit_page(report, summary, datetime.now(UTC)))
     if as_json:
         print_json(_as_document(report, summary))
     else:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from headgate.cli.offline.tables import CLUSTER, Finding, delta_of, object_name, translator_settings
 from headgate.common.deltas import SyncState
-from headgate.common.resources import ALL_KINDS, SERVICE, JsonObject, Kinds
+from headgate.common.resources import ALL_KINDS, SERVICE, JsonObject, Kinds, WatchMode
 from headgate.common.sealing import Sealer
 from headgate.translator.audit import Audit, Said, unread_kind
 from headgate.translator.composition import DIALECTS
@@ -96,7 +96,7 @@ def audit_cluster(kubeconfig: Path | None, context: str | None, namespaces: Sequ
     """
     from headgate.cli.offline.live import read_live  # its client takes 0.2 s, which files need not wait for
 
-    choices = [choice for choice in ALL_KINDS.choices if choice[0].dialect]
+    choices = [choice for choice in ALL_KINDS.choices if choice[0].dialect and choice[0].watch is not WatchMode.NAMED]
     read = read_live(choices, kubeconfig, context, namespaces)
     return AuditReport(sorted(_audited(read.objects), key=_place), [], read.unavailable, read.server)
 
