@@ -3,6 +3,7 @@
 A key that is an annotation too has the annotation's row: its value holds for Ingresses that do not say it themselves.
 """
 
+from dataclasses import replace
 from typing import Final
 
 from headgate.translator.annotations.annotation import AnnotationTable
@@ -110,6 +111,15 @@ _OWN: Final = (
         default="/.well-known/acme-challenge",
         does="Paths of Ingresses that are not redirected to HTTPS.",
         example="/.well-known/acme-challenge",
+    ),
+    NginxAnnotation(
+        name="no-auth-locations",
+        sets="no_auth.paths",
+        read=values.paths,
+        value="paths, separated by commas",
+        default="/.well-known/acme-challenge",
+        does="Paths of Ingresses that begin so need no authentication.",
+        example="/.well-known/acme-challenge,/health",
     ),
     NginxAnnotation(
         name="limit-req-status-code",
@@ -245,16 +255,7 @@ _REFUSED: Final = (
     ("server-snippet", _NOT_YET, True),
     ("stream-snippet", _NOT_YET, False),
     ("location-snippet", _NOT_YET, True),
-    ("global-auth-url", _NOT_YET, True),
-    ("global-auth-method", _NOT_YET, False),
-    ("global-auth-signin", _NOT_YET, False),
-    ("global-auth-signin-redirect-param", _NOT_YET, False),
-    ("global-auth-response-headers", _NOT_YET, False),
-    ("global-auth-request-redirect", _NOT_YET, False),
     ("global-auth-snippet", _NOT_YET, True),
-    ("global-auth-cache-key", _NOT_YET, False),
-    ("global-auth-cache-duration", _NOT_YET, False),
-    ("no-auth-locations", _NOT_YET, False),
     ("add-headers", _NOT_YET, False),
     ("proxy-set-headers", _NOT_YET, False),
     ("global-allowed-response-headers", _NOT_YET, False),
@@ -414,6 +415,28 @@ _IGNORED: Final = {
 }
 
 
+_GLOBAL_AUTH: Final = (
+    "url",
+    "method",
+    "signin",
+    "signin-redirect-param",
+    "response-headers",
+    "request-redirect",
+    "cache-key",
+    "cache-duration",
+    "always-set-cookie",
+)
+
+
+def _global_auth(name: str) -> NginxAnnotation:
+    """Return the row of a key that says of all Ingresses what an annotation says of one."""
+    row = NGINX_TABLE.rows[f"auth-{name}"]
+    assert isinstance(row, NginxAnnotation)
+    read = values.service_url if name == "url" else row.read
+    sets = f"global_{row.sets}"
+    return replace(row, name=f"global-auth-{name}", sets=sets, read=read, guards=row.guards, drops=False)
+
+
 def _rows() -> tuple[NginxAnnotation, ...]:
     shared = tuple(row for name in _SHARED if isinstance(row := NGINX_TABLE.rows[name], NginxAnnotation))
     refused = tuple(
@@ -423,7 +446,7 @@ def _rows() -> tuple[NginxAnnotation, ...]:
     ignored = tuple(
         NginxAnnotation(name=name, read=_unread, value="", example="x", ignored=why) for name, why in _IGNORED.items()
     )
-    return (*shared, *_OWN, *refused, *ignored)
+    return (*shared, *map(_global_auth, _GLOBAL_AUTH), *_OWN, *refused, *ignored)
 
 
 class OptionTable(AnnotationTable):

@@ -113,6 +113,16 @@ def _text(pattern: re.Pattern[str], what: str) -> Callable[[str], str]:
 
 basic = _text(_BASIC, "of letters, digits and -._~/: only")
 url_text = _text(_URL, "of letters, digits and -._~/:,?&= only")
+
+
+def service_url(text: str) -> str:
+    """Read the URL of a service, perhaps with variables of nginx."""
+    parts = urlsplit(text) if _URL_TEMPLATE.fullmatch(text) else None
+    if parts is None or parts.scheme not in ("http", "https") or not parts.netloc or ".." in parts.netloc:
+        raise ValueError("must be a URL that begins with http:// or https://, with a host")
+    return text
+
+
 realm = _text(_REALM, "of letters, digits, spaces and -._~/: only")
 url_template = _text(_URL_TEMPLATE, "a URL of letters, digits and -._~/:,?&= with variables such as $host")
 variables = _text(_VARIABLES, "variables of nginx such as $http_authorization")

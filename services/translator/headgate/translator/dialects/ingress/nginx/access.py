@@ -3,7 +3,9 @@
 What ingress-nginx answers with 503, such as a Secret that is missing, refuses all requests here too.
 """
 
-from typing import Any, Final
+import re
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
 from headgate.common.plugins.authentication.basic_auth import BasicAuthConfig
@@ -12,28 +14,53 @@ from headgate.common.plugins.authentication.forward_auth import ForwardAuthConfi
 from headgate.common.plugins.cautions import cautions
 from headgate.common.plugins.checking import check_use
 from headgate.common.plugins.errors import PluginFault
+from headgate.common.plugins.fields import is_reserved
 from headgate.common.plugins.security.ip_restriction import IpRestrictionConfig
 from headgate.common.plugins.security.satisfy_any import SatisfyAnyConfig
 from headgate.common.resources import ObjectRef
 from headgate.common.sealing import ClusterValue
 from headgate.common.table import PluginUse
 from headgate.translator.annotations.reading import Reading
+from headgate.translator.dialects.ingress.nginx.client_tls import CHALLENGES
 from headgate.translator.objects.plugin_uses import MISSING_SECRET
 from headgate.translator.sources.certificates import SECRETS, values_of
+from headgate.translator.sources.config_maps import CONFIG_MAPS
 from headgate.translator.world.graph import Lookups
 
+_HEADER: Final = re.compile(r"[A-Za-z0-9_-]+")
 _FILE_KEY: Final = "auth"
 _TIMEOUT_S: Final = 60.0
 _ESCAPED_URL: Final = "$pass_access_scheme://$http_host$escaped_request_uri"
 
 
-def access_uses(ref: ObjectRef, reading: Reading, lookups: Lookups) -> tuple[PluginUse, ...]:
-    """Return the plugins that let requests in; what is wrong goes to the reading."""
-    found = (_networks(reading), _login(ref, reading, lookups), _asking(reading))
-    uses = tuple(use for use in found if use is not None)
-    if len(uses) > 1 and reading.group("satisfy").get("rule") == "any":
-        return (_any_of(uses),)
-    return uses
+class Access(NamedTuple):
+    """Who may come in to an Ingress."""
+
+    networks: PluginUse | None = None
+    authentications: tuple[PluginUse, ...] = ()
+    is_any_enough: bool = False
+    exempt: tuple[str, ...] = ()
+    """Paths of Ingresses that begin so need no authentication."""
+
+    def uses(self, path: str, change: Callable[[PluginUse], PluginUse]) -> tuple[PluginUse, ...]:
+        """Return the plugins that let requests in to a path of the Ingress; `change` is for those that authenticate."""
+        needed = () if path.startswith(self.exempt) else tuple(map(change, self.authentications))
+        uses = needed if self.networks is None else (self.networks, *needed)
+        return (_any_of(uses),) if len(uses) > 1 and self.is_any_enough else uses
+
+
+NO_ACCESS: Final = Access()
+
+
+def read_access(ref: ObjectRef, reading: Reading, lookups: Lookups) -> Access:
+    """Return what lets requests in; what is wrong goes to the reading."""
+    found = (_login(ref, reading, lookups), _asking(ref, reading, lookups))
+    return Access(
+        networks=_networks(reading),
+        authentications=tuple(use for use in found if use is not None),
+        is_any_enough=reading.group("satisfy").get("rule") == "any",
+        exempt=reading.group("no_auth").get("paths", (CHALLENGES,)),
+    )
 
 
 def _any_of(uses: tuple[PluginUse, ...]) -> PluginUse:
@@ -103,26 +130,48 @@ def _secret_values(ref: ObjectRef, named: str, reading: Reading, lookups: Lookup
 # A service that is asked
 
 
-def _asking(reading: Reading) -> PluginUse | None:
-    written = reading.group("asking")
+def _asking(ref: ObjectRef, reading: Reading, lookups: Lookups) -> PluginUse | None:
+    """Return the plugin that asks the Ingress' own service, or that of all Ingresses."""
+    written, field = reading.group("asking"), "auth-url"
+    if not written.get("url"):
+        is_global = reading.group("global_auth").get("is_on", True)
+        written, field = reading.group("global_asking") if is_global else {}, "enable-global-auth"
     url = written.get("url")
     if not url:
         return None
     if ".." in urlsplit(url).netloc:
-        reading.close("auth-url", "must be a URL that begins with http:// or https://, with a host")
+        reading.close(field, "must be a URL that begins with http:// or https://, with a host")
         return None
-    use = PluginUse(name=ForwardAuthConfig.plugin, config=_forward_auth(reading, written, url))
+    headers = _own_headers(ref, written.get("headers_from", ""), reading, lookups)
+    use = PluginUse(name=ForwardAuthConfig.plugin, config=_forward_auth(reading, written, url, headers))
     try:
         check_use(use)
     except PluginFault as fault:
-        reading.close("auth-url", f"must be a URL that begins with http:// or https://; {fault.fault}")
+        reading.close(field, f"must be a URL that begins with http:// or https://; {fault.fault}")
         return None
     for one in cautions(use):
-        reading.caution("auth-url", one.message)
+        reading.caution(field, one.message)
     return use
 
 
-def _forward_auth(reading: Reading, written: dict[str, Any], url: str) -> dict[str, Any]:
+def _own_headers(ref: ObjectRef, named: str, reading: Reading, lookups: Lookups) -> dict[str, str]:
+    """Return the headers in the ConfigMap that the Ingress names; none where it cannot be used, which is noted."""
+    if not named or lookups.is_assumed:
+        return {}
+    namespace, _, name = named.rpartition("/")
+    config_map = lookups.get(CONFIG_MAPS, ref.namespace, name) if namespace in ("", ref.namespace) else None
+    if config_map is None:
+        reading.close("auth-proxy-set-headers", f"must be a ConfigMap of namespace {ref.namespace}; {named} is none")
+        return {}
+    headers = config_map.as_dict()
+    wrong = next((name for name in headers if not _HEADER.fullmatch(name) or is_reserved(name)), None)
+    if wrong is not None:
+        reading.close("auth-proxy-set-headers", f"must name headers that can be set; {wrong[:60]!r} is none")
+        return {}
+    return headers
+
+
+def _forward_auth(reading: Reading, written: dict[str, Any], url: str, own: dict[str, str]) -> dict[str, Any]:
     headers = {
         "X-Request-ID": "$request_id",
         "X-Original-URL": "$scheme://$http_host$request_uri",
@@ -134,6 +183,8 @@ def _forward_auth(reading: Reading, written: dict[str, Any], url: str) -> dict[s
     }
     if "method" in written:
         headers |= {"X-Original-URI": "$request_uri", "X-Scheme": "$pass_access_scheme"}
+    replaced = {name.lower() for name in own}
+    headers = {name: value for name, value in headers.items() if name.lower() not in replaced} | own
     timeout_s = reading.group("timeouts").get("read_s") or _TIMEOUT_S
     config: dict[str, Any] = {
         "uri": url,

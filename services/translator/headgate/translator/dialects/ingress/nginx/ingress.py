@@ -27,7 +27,7 @@ from headgate.common.table import (
 from headgate.translator.annotations.nginx.reading import nginx_annotations
 from headgate.translator.annotations.reading import Reading
 from headgate.translator.dialects.ingress.document import class_name
-from headgate.translator.dialects.ingress.nginx.access import access_uses
+from headgate.translator.dialects.ingress.nginx.access import NO_ACCESS, read_access
 from headgate.translator.dialects.ingress.nginx.client_tls import CHALLENGES, client_tls
 from headgate.translator.dialects.ingress.nginx.default_backend import DefaultBackend
 from headgate.translator.dialects.ingress.nginx.facts import facts_of, has_certificate, is_nginx_class
@@ -69,7 +69,7 @@ class NginxIngress:
         """How TLS is spoken with clients of its hosts."""
         if self.policy is not None and not lookups.settings.nginx.enable_ssl_passthrough:
             _warn_of_passthrough(self.policy.reading)
-        self._access = access_uses(ref, self.policy.reading, lookups) if self.policy is not None else ()
+        self._access = read_access(ref, self.policy.reading, lookups) if self.policy is not None else NO_ACCESS
 
     @property
     def problems(self) -> tuple[Problem, ...]:
@@ -140,7 +140,7 @@ class NginxIngress:
         if is_in_program:
             rewrite = _prefix_told(policy.rewrite.get("prefix"))
         depending = tuple(use for use in (redirect, rewrite, hsts) if use is not None)
-        access = tuple(map(self._snippets.with_auth, self._access))
+        access = self._access.uses(claim.route.path.value, self._snippets.with_auth)
         plugins = (*access, *errors, *policy.patch.plugins, *depending)
         patch = snippets.over(policy.patch.model_copy(update={"plugins": plugins}))
         if patch.stickiness is not None and not patch.stickiness.path:
