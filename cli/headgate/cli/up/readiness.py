@@ -9,7 +9,7 @@ import aiohttp
 
 POLL_S = 0.05
 TELL_AFTER_S = 5.0
-"""A start takes about a second; whoever waits this long wants to know for what. Told again at twice the time each."""
+"""A start takes about a second; a user who waits this long wants to know for what. Said again at twice the time."""
 
 Tell = Callable[[str], None]
 

@@ -173,7 +173,7 @@ class Decision(BaseModel):
 
 
 def read_settings(manifest: JsonObject) -> ClusterSettings:
-    """Read an object of the log; what cannot be read, as from a later release, is as if nobody had decided anything."""
+    """Read an object of the log; what cannot be read, as from a later release, is as if nothing had been decided."""
     try:
         return ClusterSettings.model_validate(manifest.get("spec") or {})
     except ValidationError:

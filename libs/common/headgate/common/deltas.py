@@ -156,7 +156,7 @@ class Delta(BaseModel):
     """Of the content without its version: tells a version that differs in nothing. Empty for a deletion, and for what
     is secret."""
     author: Author | None = None
-    """None for deletions, of which nobody tells who made them."""
+    """None for deletions, whose author no API server names."""
     sequence: int = 0
     """Position in the log; 0 until it is read from there."""
     traceparent: str | None = None

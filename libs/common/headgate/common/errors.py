@@ -4,7 +4,7 @@ HeadgateError                    anything that we raise on purpose
 ├── SettingsError                settings that cannot be used; the message says which and what would be right
 ├── DecodeError                  bytes from the log or the store that are not what the contract says
 ├── SealingError                 a value that cannot be sealed or opened
-├── NoAnswer                     nobody answered a question on the bus, or nobody in time
+├── NoAnswer                     no service answered a question on the bus, or none in time
 └── StoreError                   the log or the snapshot store did not do what was asked
     ├── StoreUnavailable         not now: retry later, keep the last good state
     │   └── NotPermitted         the store does not allow it to our user, until somebody changes its rights
@@ -35,7 +35,7 @@ class SealingError(HeadgateError):
 
 
 class NoAnswer(HeadgateError):
-    """Nobody answered a question on the bus in time."""
+    """No service answered a question on the bus in time."""
 
 
 class StoreError(HeadgateError):

@@ -44,7 +44,7 @@ class RolloutReport(BaseModel):
     is_next: bool
     """Whether it serves the next table."""
     started: AwareDatetime
-    """When the worker did: another time is another process, whose counts begin anew."""
+    """When the worker did: another time is another process, whose counts begin at 0."""
     changed: TrafficCounts
     """Requests to the hosts and upstreams in which the next table differs, as far as the manifest names them."""
     all: TrafficCounts

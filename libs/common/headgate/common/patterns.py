@@ -3,7 +3,7 @@
 Patterns work on bytes, as paths and header values are such: `.` takes any byte, so nothing that a client sends slips
 past `.*` by not being UTF-8. A character beyond ASCII in a pattern stands for the bytes of its UTF-8.
 
-RE2 takes time linear in its input. The factor is the size of the compiled pattern if its automaton must be built anew
+RE2 takes time linear in its input. The factor is the size of the compiled pattern if its automaton must be built again
 at every byte, so that size is bounded too: at `MAX_PROGRAM` the worst pattern with the worst 16 KiB of input takes some
 100 ms, where ordinary ones take 2 µs.
 """

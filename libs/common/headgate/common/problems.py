@@ -18,7 +18,7 @@ class Severity(StrEnum):
     WARNING = "warning"
     """Served, but perhaps not as its author expects."""
     INFO = "info"
-    """Nothing is wrong: shown to whoever asks about the object, and counted, logged and told nowhere else."""
+    """Nothing is wrong: shown to users who ask about the object, and counted, logged and reported nowhere else."""
 
 
 LETS_IN = "GuardIgnored"

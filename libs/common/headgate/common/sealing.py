@@ -4,7 +4,7 @@ A watcher seals each value to the gateways' public keys (libsodium's sealed box:
 sender); only gateways hold the private halves. Several recipients at once let keys be rotated: seal to both, move
 the gateways, drop the old one. The translator passes sealed values on and can open none.
 
-With the value a box holds what it was sealed for and by the watcher of which cluster: nobody can change that without
+With the value a box holds what it was sealed for and by the watcher of which cluster: no one can change that without
 opening it, so that who copies a box cannot have it opened as something else (docs/decisions/0029).
 
 Rejected: encrypting the bus alone (TLS does that besides): the log and the store would keep keys readable at rest,
@@ -167,12 +167,12 @@ def _bound_value(content: bytes, cluster: str, purpose: Purpose) -> bytes:
     """Return the value in an opened box, if that is for this purpose and of this cluster."""
     if not content.startswith(_BOUND):
         return content  # sealed by an earlier release: as good as any until the keys are exchanged
-    # Whoever has the public key can make a box: what stands in it may be anything.
+    # Everyone with the public key can make a box: what stands in it may be anything.
     sealed_for, *named = content.removeprefix(_BOUND).split(b"\0", 2)
     if len(named) != 2:
         raise SealingError("in the box is no value in the form of this release")
     owner, value = named
-    # A table of an earlier release names no cluster. Whoever writes tables could name any: nothing is lost by that.
+    # A table of an earlier release names no cluster. A writer of tables could name any: nothing is lost by that.
     if cluster and owner != cluster.encode():
         raise SealingError(f"sealed by cluster {_shown(owner)}, but the table has it from an object of {cluster!r}")
     if sealed_for not in {one.encode() for one in _OPENED_FOR[purpose]}:

@@ -1,8 +1,8 @@
 """Snapshots: versioned, content-addressed images of a table.
 
 The entries of each kind are spread over the leaves of a `Trie`. Each leaf is one chunk: canonical JSON, named by the
-SHA-256 of those bytes, stored compressed. Equal tables have equal digests whoever built them and in whatever order; and
-one changed entry changes one chunk.
+SHA-256 of those bytes, stored compressed. Equal tables have equal digests, whichever process built them
+and in whatever order; and one changed entry changes one chunk.
 
 Rejected: naming a chunk by its compressed bytes (two versions of the compressor would disagree about equal tables).
 
@@ -122,7 +122,7 @@ class Pin(BaseModel):
     is_frozen: bool = False
     """Its endpoints are those of the old revision too; else they are those of today."""
     live: tuple[ChunkName, ...] = ()
-    """The table as it would be without the pin, always up to date, so that unpinning needs nobody's help."""
+    """The table as it would be without the pin, always up to date, so that unpinning needs no translator."""
     waiting: dict[EntryKind, ChangedEntries] = {}
     """What changed in the live table with this revision."""
 
@@ -136,7 +136,7 @@ class RolloutPhase(StrEnum):
 
     STEPPING = "stepping"
     HELD = "held"
-    """It went back: nobody serves the next table, and it waits for a better one, or for a person."""
+    """It went back: no replica serves the next table, and it waits for a better one, or for a person."""
 
 
 class RolloutMove(StrEnum):

@@ -181,7 +181,7 @@ class ServedVersion(BaseModel):
 
     resource_version: str
     generation: int = 0
-    """0 where nobody counts."""
+    """0 where versions are not counted."""
 
 
 class StatusUpdate(BaseModel):
@@ -196,8 +196,8 @@ class StatusUpdate(BaseModel):
     kind: str
     uid: str
     generation: int = 0
-    """`metadata.generation` of the version that this is about: the conditions' observedGeneration; 0 where nobody
-    counts."""
+    """`metadata.generation` of the version that this is about: the conditions' observedGeneration; 0 where
+    versions are not counted."""
     is_accepted: bool
     """Whether the object is ours and served at least in part; if not ours, nothing is written to its status."""
     addresses: tuple[LoadBalancerAddress, ...] | None = None
@@ -216,7 +216,7 @@ class StatusUpdate(BaseModel):
     """First revision of the table with that content; None where nothing is served."""
     problems: tuple[Problem, ...] = ()
     events: tuple[EventNote, ...] = ()
-    """Of the last hour, oldest first; those from before the last update included, in case that nobody wrote them."""
+    """Of the last hour, oldest first; those from before the last update included, in case they were not written."""
     last_error: EventNote | None = None
     """What was last found wrong, also when it is not any more."""
     at: AwareDatetime

@@ -2,7 +2,7 @@
 
 Chunks and encoded entries tell that something differs; this tells what. Routes are known by what they match and not by
 their names, so that a rule that moved within its object, or went from one object to another, is the same route. What
-nobody should read is replaced by a mark that differs where it does.
+no one should read is replaced by a mark that differs where it does.
 
 Rejected: a generic comparison of JSON documents. It shows a list of ten backends twice where one weight changed, and a
 host with a hundred routes as one value.
@@ -128,7 +128,7 @@ def diff_tables(before: Iterable[TableEntry], after: Iterable[TableEntry], *, he
 
 
 class _Plain:
-    """Entries as JSON data without what nobody should read."""
+    """Entries as JSON data without what no one should read."""
 
     def __init__(self, heeds_seals: bool) -> None:
         self._heeds_seals = heeds_seals

@@ -48,7 +48,7 @@ class Stores(NamedTuple):
     statuses: StatusBoard
     heartbeats: HeartbeatBoard
     ask_watchers: AskWatchers | None = None
-    """None where nobody can be asked, and where the log never is an older copy."""
+    """None where no watcher can be asked, and where the log never is an older copy."""
     log_writer: DeltaLogWriter | None = None
     """For decisions about clusters that the log lost; None: nothing is ever written back."""
 

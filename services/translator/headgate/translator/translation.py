@@ -112,7 +112,7 @@ class Translation:
         """Clusters that are there, and not selected."""
         self._roots = {kind.stored.name: (kind, self._rule(kind)) for kind in translated}
         self._roots_alone = self._roots.keys() - {kind.name for kind in read}
-        """Kinds that nobody looks up: of no use where they are not selected."""
+        """Kinds that are not looked up: of no use where they are not selected."""
 
     def _rule(self, kind: TranslatedKind[Any, Any]) -> "Rule[ObjectRef, Fragment | None]":
         def translate(lookups: Lookups, ref: ObjectRef) -> Fragment | None:

@@ -2,7 +2,7 @@
 
 nats-py reconnects by itself, but a client can still be lost for good: the server closes it (expired credentials, an
 authorization error), or its read loop or its reconnecting dies of an exception. So a supervisor watches the client and
-makes it anew; whoever holds subscriptions is told by `on_reconnect`, as a subscription lives on one client only and an
+makes it again; holders of subscriptions hear of it by `on_reconnect`, as a subscription lives on one client only and an
 ephemeral consumer does not survive the server.
 
 nats-py's own defaults print a traceback for every failed attempt and stop after 60 of them; here each outage is a
@@ -41,7 +41,7 @@ _SLOW_QUIET_S = 10.0
 """Between two log lines about dropped messages: one overflow is an error for each message."""
 _WATCH_S = 0.5
 _STUCK_S = 15.0
-"""A client that was not connected for this long is made anew, in case that its reconnecting died."""
+"""A client that was not connected for this long is made again, in case that its reconnecting died."""
 _REFUSED = re.compile(r'permissions violation for (publish|subscription) to "([^"]*)"')
 _SHOWN_TOKENS = 5
 """Of a refused subject, to tell one refusal from another: names of objects and consumers are behind these."""
@@ -129,7 +129,7 @@ class Bus:
         return None if self.is_connected else f"not connected to NATS at {self.address}"
 
     def on_reconnect(self, callback: Callback) -> Callable[[], None]:
-        """Call back after every reconnection, also when the client was made anew; return what undoes this."""
+        """Call back after every reconnection, also when the client was made again; return what undoes this."""
         return _register(self._callbacks, callback)
 
     def on_disturbance(self, callback: Callback) -> Callable[[], None]:
@@ -149,7 +149,7 @@ class Bus:
             return await self._requests.send(subject, payload, headers)
 
     async def publish(self, subject: str, payload: bytes = b"", headers: Mapping[str, str] | None = None) -> None:
-        """Publish without waiting for anybody to hear it.
+        """Publish without waiting for a listener.
 
         Raises:
             nats.errors.Error: what nats-py says.
@@ -290,7 +290,7 @@ class Bus:
 
     def _on_lost(self, reason: str, kind: str) -> None:
         _CONNECTED.set(0)
-        # Whoever refuses us also breaks the connection, which says less.
+        # A server that refuses us also breaks the connection, which says less.
         if kind not in self._told_reasons and (kind != "away" or not self._told_reasons):
             self._told_reasons.add(kind)
             _log.warning("no connection to NATS, trying on", extra={"nats": self.address, "reason": reason})
@@ -349,7 +349,7 @@ class Bus:
             if self._client.is_connected:
                 seen = loop.time()
             elif self._client.is_closed or loop.time() - seen > (_STUCK_S if self._has_parted else PARTING_S):
-                self._on_lost("the client was lost and is made anew", "client")
+                self._on_lost("the client was lost and is made again", "client")
                 self._keep(asyncio.create_task(close_client(self._client), name="closing of a lost client"))
                 await self._renew()
                 seen = loop.time()

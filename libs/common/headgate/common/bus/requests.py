@@ -1,7 +1,7 @@
 """Requests under way on one NATS client, each a future.
 
 Rejected: nats-py's own `request`. It waits with `asyncio.wait_for`, which before Python 3.12 forgets a cancellation
-that comes in the same turn of the loop as the answer, so that whoever asked goes on as if nothing had been said; and
+that comes in the same turn of the loop as the answer, so that the caller goes on as if nothing had been said; and
 it sits out its timeout when the connection breaks.
 """
 
@@ -34,7 +34,7 @@ class Requests:
         Raises:
             TimeoutError: the connection was lost: it may or may not have been heard.
             NotPermitted: the server does not let us ask this.
-            nats.errors.Error: what nats-py says; `NoRespondersError` if nobody listens.
+            nats.errors.Error: what nats-py says; `NoRespondersError` if no service listens.
         """
         if not self._inbox:
             self._inbox = self._client.new_inbox()

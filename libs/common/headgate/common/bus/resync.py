@@ -1,7 +1,7 @@
 """Asking all watchers to compare the log with their clusters, and to say that it is complete.
 
-Whoever reads the log cannot see whether it is an older copy; the watchers can. They answer in the log itself, with
-announcements and markers. A request that is lost is repeated by whoever needs it.
+A reader of the log cannot see whether it is an older copy; the watchers can. They answer in the log itself, with
+announcements and markers. A request that is lost is repeated by the one that needs it.
 """
 
 from collections.abc import Callable

@@ -1,10 +1,10 @@
 """When a lease may be taken, renewed and relied on: the rules of client-go's leader election; pure, time is passed in.
 
-Clocks of two machines are never compared. Whoever wants a lease measures on its own clock for how long it has stood
-unchanged; whoever has it relies on it only until some time after it *began* to write the last renewal, and that is
-less. So two believe that they hold it only if a clock runs wrong or a process stands still between looking at its
-clock and acting: a lease says who should do the work, it does not keep two from doing it. What must not happen twice
-is guarded where it is written, by a compare-and-set.
+Clocks of two machines are never compared. A process that wants a lease measures on its own clock for how long it has
+stood unchanged; the one that has it relies on it only until some time after it *began* to write the last renewal, and
+that is less. So two believe that they hold it only if a clock runs wrong or a process stands still between looking at
+its clock and acting: a lease says who should do the work, it does not keep two from doing it. What must not happen
+twice is guarded where it is written, by a compare-and-set.
 
 Three rules are our own. A holder that is slow, as on a machine without CPU to spare, writes a longer duration into its
 lease and relies on it for longer in proportion (`Pace`): a lease that is lost to one's own slowness costs those who
@@ -35,7 +35,7 @@ class Timing:
     """How fast a lease changes hands, in seconds."""
 
     duration_s: float
-    """Nobody takes a lease that changed within this time."""
+    """No process takes a lease that changed within this time."""
     renew_deadline_s: float
     """A holder that could not renew for this long stops working."""
     retry_s: float
@@ -159,7 +159,7 @@ class Election:
         )
 
     def free_at(self, *, is_ready: bool) -> float:
-        """Return from when on the lease may be taken, provided that nobody renews it before."""
+        """Return from when on the lease may be taken, provided that it is not renewed before."""
         if self._stored is None:
             return _NEVER
         lease = self._stored.lease

@@ -1,4 +1,4 @@
-"""Who of several leads: a process that holds a lease for as long as it can, and whoever works under it.
+"""Who of several leads: a process that holds a lease for as long as it can, and what works under it.
 
     elector = Elector(stores.leases, "translator.default", "pod-1", Timing(2.0, 1.4, 0.3))
     await run_together(elector.run(), work(elector))
@@ -78,7 +78,7 @@ class Sole:
         await asyncio.Event().wait()
 
     async def release(self) -> None:
-        """There is nobody to give way to."""
+        """No other process is there to give way to."""
 
     async def until_leading(self) -> None:
         """Return at once."""
@@ -242,7 +242,7 @@ async def run_while_leading(leadership: Leadership, work: Callable[[], Coroutine
 
     Args:
         leadership: of this process.
-        work: begun anew each time; it never returns, and what it raises is raised.
+        work: begun again each time; it never returns, and what it raises is raised.
     """
     while True:
         await leadership.until_leading()

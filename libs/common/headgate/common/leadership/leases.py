@@ -14,7 +14,7 @@ class Lease(BaseModel):
     holder: str
     """Name of the process among its replicas; empty: given back."""
     duration_s: float
-    """A lease that stands unchanged for this long, on the clock of whoever looks at it, may be taken."""
+    """A lease that stands unchanged for this long, on the clock of the process that looks at it, may be taken."""
     acquired_at: AwareDatetime
     renewed_at: AwareDatetime
     transitions: int = 0
@@ -34,7 +34,7 @@ class StoredLease(NamedTuple):
 NOBODYS = Lease(
     holder="", duration_s=0.0, acquired_at=datetime.fromtimestamp(0, UTC), renewed_at=datetime.fromtimestamp(0, UTC)
 )
-"""What a store takes a lease for that it cannot read: whoever wants it writes it anew."""
+"""What a store takes a lease for that it cannot read: a process that wants it writes it again."""
 
 
 def translator_lease(table: str) -> str:

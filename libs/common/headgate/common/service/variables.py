@@ -152,7 +152,7 @@ _SERVICE_LINK: Final = re.compile(
 
 
 def unknown_variables(environment: Iterable[str]) -> str:
-    """Say which variables nobody reads, in one line; empty if there are none.
+    """Say which variables are not read, in one line; empty if there are none.
 
     Args:
         environment: names of variables.

@@ -17,7 +17,7 @@ from headgate.common.snapshot import Chunk, ChunkName, Manifest, Pointer, Versio
 from headgate.common.status import StatusUpdate
 
 TOMBSTONE_AGE_S = 7 * 24 * 3600.0
-"""Longer than any reader is away and then goes on where it was, instead of reading anew."""
+"""Longer than any reader is away and then goes on where it was, instead of reading again."""
 
 FORGET_AFTER_S = 3600
 """Longer than a watcher is away and still remembers what was wrong with an object."""
@@ -38,7 +38,7 @@ class LogPosition(NamedTuple):
     """Where the log stands, and which incarnation of the log that is."""
 
     incarnation: str
-    """Changes when the log was lost and made anew."""
+    """Changes when the log was lost and made again."""
     last_sequence: int
 
 
@@ -159,7 +159,7 @@ class DeltaLogReader(Protocol):
 
 
 class LastGoodLog(Protocol):
-    """What is written down of last good versions, in the log; whoever follows the log reads it there."""
+    """Records of last good versions, in the log, where its followers read them."""
 
     async def histories(self, refs: Sequence[ObjectRef]) -> Mapping[ObjectRef, Sequence[Delta]]:
         """Return the deltas of objects that are still in the log, oldest first, the last one included."""
@@ -176,7 +176,7 @@ class LastGoodLog(Protocol):
 
 
 class LogReplay(NamedTuple):
-    """The log starts anew after this; the replay is complete when `position.last_sequence` is reached."""
+    """The log starts again after this; the replay is complete when `position.last_sequence` is reached."""
 
     position: LogPosition
     went_back: bool = False
@@ -316,9 +316,9 @@ class HeartbeatBoard(Protocol):
 class LeaseBoard(Protocol):
     """Which one of several processes does the work: a lease for each work, moved by compare-and-set.
 
-    The store judges nothing: a lease stays as it was written until somebody writes it anew, however old it is, and no
+    The store judges nothing: a lease stays as it was written until somebody writes it again, however old it is, and no
     clock of the store matters. A lease that is lost with the store does no harm; one that comes back from a backup
-    neither, as nobody renews it.
+    neither, as no process renews it.
     """
 
     async def read(self, name: str) -> StoredLease | None:

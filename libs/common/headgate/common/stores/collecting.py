@@ -2,8 +2,8 @@
 
 A writer stores chunks first and names them afterwards, so one that was just found unused may be about to be used.
 Several tables share chunks, and each has a writer of its own, which collects what all of them leave behind. So writers
-count on nothing but what the current revision of their own table names, and write everything else anew; and what was
-written anew since a chunk was found unused is not dropped for that finding.
+count on nothing but what the current revision of their own table names, and write everything else again; and what was
+written again since a chunk was found unused is not dropped for that finding.
 """
 
 import sys
@@ -23,12 +23,12 @@ class UnusedChunks:
         self._since: dict[str, tuple[float, int]] = {}
 
     def forget(self, digests: Iterable[str]) -> None:
-        """Begin anew with these chunks: a commit under way counts on them, or they were dropped."""
+        """Begin again with these chunks: a commit under way counts on them, or they were dropped."""
         for digest in digests:
             self._since.pop(digest, None)
 
     def still_idle(self, digests: Iterable[str]) -> list[str]:
-        """Return which of the chunks that were found idle nobody has counted on since."""
+        """Return which of the chunks that were found idle no writer has counted on since."""
         return [digest for digest in digests if digest in self._since]
 
     def find_idle(self, unused: set[str], written: int = 0) -> list[str]:

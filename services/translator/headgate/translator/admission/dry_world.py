@@ -1,7 +1,7 @@
 """The live world, with one object as it is proposed.
 
 Nothing is copied: look-ups of all other objects go to the world itself. Nothing is kept either: look-ups are not
-recorded, and memos are computed anew, so that the translation goes on as if nobody had asked.
+recorded, and memos are computed again, so that the translation goes on as if nothing had been asked.
 """
 
 from typing import Any, TypeVar, cast
@@ -29,7 +29,7 @@ class DryWorld:
         Args:
             world: read, and left as it is.
             graph: its settings and providers hold here too; no node of it is touched.
-            ref: the object. Whoever looks for objects by an index finds those of the world.
+            ref: the object. Look-ups by an index find the objects of the world.
             version: how it is instead. No last good version stands in for it: it is judged as it is.
         """
         self._world, self._graph, self._ref, self._version = world, graph, ref, version

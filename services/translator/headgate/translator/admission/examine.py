@@ -27,7 +27,7 @@ from headgate.translator.world.graph import Node
 from headgate.translator.world.world import Inspected
 
 MAX_FINDINGS = 100
-"""Of one opinion: more help nobody, and the bus bounds the answer."""
+"""Of one opinion: more are of no help, and the bus bounds the answer."""
 MAX_DEPENDENTS = 32
 """Others that refer to the object and are looked at; each takes as long as the object itself."""
 _MAY_STILL_COME = frozenset({"CanaryWithoutMain"})
@@ -38,7 +38,7 @@ _INDEXES = re.compile(r"\[\d+\]")
 def examine(translation: Translation, proposal: Proposal) -> Opinion:
     """Return what is wrong with a proposed object; the translation is left as it is.
 
-    A mistake of ours raises: whoever asks decides what becomes of the object then.
+    A mistake of ours raises: the caller decides what becomes of the object then.
     """
     found = _find(translation, proposal.ref, translation.world.inspect(proposal.ref, proposal.object))
     if found is None:

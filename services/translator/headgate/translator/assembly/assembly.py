@@ -157,7 +157,7 @@ class Assembly:
         self._set_sharing(ref, resolved.clusters)
 
     def discard_upstream(self, ref: UpstreamRef) -> None:
-        """Drop an upstream that nobody refers to any more."""
+        """Drop an upstream that no entry refers to any more."""
         self._discard("upstreams", ref.key)
         self._set_fault(ref, None)
         self._set_sharing(ref, ())

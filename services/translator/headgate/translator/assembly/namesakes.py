@@ -26,7 +26,7 @@ def is_for_both(won: AnyRoute, owner: Identity, lost: AnyRoute, loser: Identity,
         return False
     both = {owner.ref.cluster, loser.ref.cluster}
     pairs = zip(_upstreams(won), _upstreams(lost), strict=True)
-    # Of an object that is only proposed nobody has looked at the upstreams yet; its namesake's are shared by the same.
+    # The upstreams of an object that is only proposed were not looked at yet; its namesake's are shared by the same.
     return all(both.issubset(sharing.get(one) or sharing.get(other, ())) for one, other in pairs)
 
 

@@ -57,7 +57,7 @@ class Identity:
     uid: str
     created_at: str = ""
     generation: int = 0
-    """`metadata.generation` of its present version; 0 where nobody counts."""
+    """`metadata.generation` of its present version; 0 where versions are not counted."""
 
     @property
     def seniority(self) -> Seniority:

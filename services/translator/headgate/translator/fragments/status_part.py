@@ -40,7 +40,7 @@ class StatusPart(NamedTuple):
         return [one for one in errors if self._has(one.field) or not self._is_of_sibling(one.field)]
 
     def unserved_in(self, problems: Iterable[Problem]) -> list[Problem]:
-        """Return which of an object's problems say that what this part names is not served, which is nobody's fault."""
+        """Return which of an object's problems say that what this part names is not served; they are no mistakes."""
         return [one for one in problems if one.reason == TARGETS_NOT_SERVED and _is_within(self.field, one.field)]
 
     def _has(self, field: str) -> bool:

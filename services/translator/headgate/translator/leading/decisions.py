@@ -1,6 +1,6 @@
 """What people decided of clusters, kept beside the log, so that a log that is lost or went back gets it again.
 
-A decision (drain, weight, ...) is an object of the log and of no API server, so nobody lists it anew after a loss.
+A decision (drain, weight, ...) is an object of the log and of no API server, so no watcher lists it again after a loss.
 Every manifest therefore carries all of them, and a running translator remembers them; the newest one about a cluster
 counts, wherever it is. What the log lacks is written back into it before the next table is made, so that no cluster
 gets back in between what was taken from it.
@@ -65,7 +65,7 @@ class Decisions:
                 logger.warning("a decision that the log had lost is in it again", extra=_described(cluster, decision))
                 is_awaited = True
             except Conflict:
-                is_awaited = True  # somebody else did so, or decided anew
+                is_awaited = True  # somebody else did so, or decided again
             except (NotPermitted, TooLarge) as error:
                 described = _described(cluster, decision) | {"reason": str(error)}
                 logger.warning("a decision that the log had lost is not written into it", extra=described)

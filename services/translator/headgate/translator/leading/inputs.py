@@ -39,7 +39,7 @@ class Inputs:
         Args:
             log: the log.
             log_writer: for decisions about clusters that the log lost; None: nothing is written back.
-            ask_watchers: has watchers confirm the log; None where nobody can be asked.
+            ask_watchers: has watchers confirm the log; None where no watcher can be asked.
             settings: of the translator.
             translation: what messages are taken into.
         """
@@ -92,7 +92,7 @@ class Inputs:
             self.confirmation.went_back()
         if is_current:
             self._required |= self._translation.active_clusters
-            logger.warning("the log begins anew; the published table stays until its clusters are listed again")
+            logger.warning("the log begins again; the published table stays until its clusters are listed again")
         self._translation = translation
         self.intake = Intake(replay.position, translation, self._settings.table)
         self.begin_causes(current)

@@ -2,7 +2,7 @@
 
 Pure bookkeeping. A cluster is complete when it was announced and every announced kind has a marker; it stays so while
 this incarnation of the log lasts, because from then on the log follows the cluster. Clusters that the table does not
-select are passed over, and one that was removed is forgotten until its watchers announce it anew.
+select are passed over, and one that was removed is forgotten until its watchers announce it again.
 """
 
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ class Causes:
     """The changes that led to the next revision: the last one of each object, the first `MAX_CAUSES` by name."""
 
     def __init__(self, published: Mapping[str, int] | None = None, began_at: datetime | None = None) -> None:
-        """Begin anew.
+        """Begin again.
 
         Args:
             published: cluster to the sequence up to which its deltas led to earlier revisions, as after a restart.
@@ -121,7 +121,7 @@ class Intake:
         self._table = table
         self._announced: dict[str, ClusterAnnouncement] = {}
         self._removed: dict[str, datetime] = {}
-        """Clusters that nobody announced since they were removed, and when that was."""
+        """Clusters that were not announced since they were removed, and when that was."""
         self._synced: dict[str, dict[KindName, int]] = {}
         """Cluster to its marked kinds, each with the sequence of its last marker."""
         self._sequences: dict[str, int] = {}
@@ -148,7 +148,7 @@ class Intake:
 
     @property
     def removed(self) -> frozenset[str]:
-        """Clusters that are gone for good: nobody waits for them."""
+        """Clusters that are gone for good, and are not waited for."""
         return frozenset(self._removed)
 
     @property
@@ -196,7 +196,7 @@ class Intake:
         return delta.ref.cluster in self._translation.active_clusters
 
     def _admit(self, announcement: ClusterAnnouncement) -> None:
-        """By time, not by place: a decision is written anew into a log that lost it, after what came since."""
+        """By time, not by place: a decision is written again into a log that lost it, after what came since."""
         cluster = announcement.cluster
         if cluster not in self._removed or announcement.announced_at > self._removed[cluster]:
             self._removed.pop(cluster, None)

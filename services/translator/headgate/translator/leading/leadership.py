@@ -1,8 +1,8 @@
 """One translator commits and posts, others follow the log beside it: what a turn begins with.
 
 The lease says who should commit. What must not happen is kept from happening by the compare-and-set of the pointer,
-and by this: whoever begins to commit first reads as much of the log as anybody may have read before. So no table is
-followed by one that knows less.
+and by this: a translator that begins to commit first reads as much of the log as any may have read before. So no table
+is followed by one that knows less.
 """
 
 import sys
@@ -41,7 +41,7 @@ class CatchUp:
         """
         position = await self._log.position()
         self.must_ask = False
-        # A log that was made anew is read from its beginning in a moment.
+        # A log that was made again is read from its beginning in a moment.
         self._target = position.last_sequence if position.incarnation == incarnation else sys.maxsize
 
     def is_done(self, sequence: int) -> bool:

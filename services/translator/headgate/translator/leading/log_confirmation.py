@@ -2,7 +2,7 @@
 
 A table that is built from a restored backup would send traffic to where endpoints were then. So a log that went back,
 or one beside a store that lacks what gateways serve, is not published before every cluster in it was confirmed: its
-watchers compare it with the cluster, write what differs, and mark each kind anew.
+watchers compare it with the cluster, write what differs, and mark each kind again.
 
 Rejected: waiting for some seconds. A watcher that is away would make no difference then, and its cluster's part of the
 table would be that of the backup.
@@ -18,7 +18,7 @@ from headgate.common.stores import DeltaLogReader
 from headgate.translator.leading.intake import Intake
 
 AskWatchers = Callable[[], Awaitable[None]]
-"""Has watchers compare the log with their clusters and mark it anew; may be lost on the way."""
+"""Has watchers compare the log with their clusters and mark it again; may be lost on the way."""
 
 logger = logging.getLogger(__name__)
 
@@ -73,10 +73,10 @@ class LogConfirmation:
             last_read: the message that was read last.
 
         Raises:
-            StoreUnavailable: not now, or not before the log was read anew.
+            StoreUnavailable: not now, or not before the log was read again.
         """
         if self._ask_watchers is not None and last_read is not None and await self._log.went_back(last_read):
-            raise StoreUnavailable("the log went back with the store, and is read anew first")
+            raise StoreUnavailable("the log went back with the store, and is read again first")
 
     def _open(self, reason: str) -> None:
         if self._ask_watchers is None or self._is_open:
@@ -103,7 +103,7 @@ class LogConfirmation:
 
         Args:
             intake: the log as far as it was read.
-            forgotten: clusters that nobody waits for.
+            forgotten: clusters that are not waited for.
         """
         if not self._is_open or self._threshold is None or not intake.is_replayed:
             return

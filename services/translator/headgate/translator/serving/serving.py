@@ -1,7 +1,7 @@
 """What is served of a table, beside what it would be: the pinned table, or those of a rollout.
 
-The state stands in the current revision's manifest: whoever leads takes it from there, and after each commit by another
-one, or by hand, anew. In memory are the tables as images that follow the endpoints of today.
+The state stands in the current revision's manifest: the leader takes it from there, and after each commit by another
+one, or by hand. In memory are the tables as images that follow the endpoints of today.
 """
 
 import logging
@@ -121,7 +121,7 @@ class Serving:
         Args:
             publisher: reads it.
             is_current: whether this translator knows better than a store that is behind.
-            leads: whether it commits. Whoever follows knows what is pinned or rolled out, in case the store is lost
+            leads: whether it commits. A follower knows what is pinned or rolled out, in case the store is lost
                 with the one that leads, but not the tables of every revision.
 
         Raises:

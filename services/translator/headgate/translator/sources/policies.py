@@ -36,7 +36,7 @@ class RoutePolicy(NamedTuple):
 
     patch: RoutePatch = NO_ROUTE_PATCH
     fault: str = ""
-    """Set if nobody can tell which requests the routes are for."""
+    """Set if it is unknown which requests the routes are for."""
 
 
 NO_ROUTE_POLICY: Final = RoutePolicy()

@@ -2,7 +2,7 @@
 
 Clusters are joined by namespace sameness, as the Multi-Cluster Services API calls it: a Service of one namespace and
 name means the same everywhere, once it is exported, by the annotation `headgate.dev/global: "true"` or by a
-ServiceExport of its name. No controller of that API is needed: whoever has all clusters' objects can join them.
+ServiceExport of its name. No controller of that API is needed: a translator has all clusters' objects to join.
 
 - A Service that its own cluster does not export is that cluster's alone.
 - One that is exported has the endpoints of all clusters that export it.
@@ -44,7 +44,7 @@ def sharers(lookups: Lookups, namespace: str, name: str) -> tuple[str, ...]:
     """Return the clusters whose Services are meant by this name in this cluster, the leading one first.
 
     The leading one's ports and annotations count: it is the own cluster, or where that has no such Service the first by
-    name. Empty if nobody has it.
+    name. Empty if no cluster has it.
     """
     own = lookups.get(SERVICES, namespace, name)
     if own is not None and not _is_exported(lookups, namespace, name, own):
@@ -54,7 +54,7 @@ def sharers(lookups: Lookups, namespace: str, name: str) -> tuple[str, ...]:
 
 
 def find_service(lookups: Lookups, namespace: str, name: str) -> Service | None:
-    """Return the Service that is meant by a name in this cluster, the leading one of several; None if nobody has it."""
+    """Return the Service that a name means in this cluster, the leading one of several; None if no cluster has it."""
     clusters = sharers(lookups, namespace, name)
     return lookups.elsewhere(clusters[0]).get(SERVICES, namespace, name) if clusters else None
 

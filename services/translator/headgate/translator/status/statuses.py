@@ -123,11 +123,11 @@ class Statuses:
         self._touched.update(dict.fromkeys(refs))
 
     def forget_touched(self) -> None:
-        """Say nothing of what was touched: another one does, and this one begins anew when its turn comes."""
+        """Say nothing of what was touched: another one does, and this one begins again when its turn comes."""
         self._touched.clear()
 
     def begin(self, *, is_board_lost: bool = False) -> None:
-        """Say that the world begins anew: whatever has a status may stand differently.
+        """Say that the world begins again: whatever has a status may stand differently.
 
         Args:
             is_board_lost: whether what was posted may be there no more, or in an older version.

@@ -1,6 +1,6 @@
 """Upstreams: the endpoints behind a reference, or why there are none.
 
-What is wrong with a backend is decided here once, and told twice: in the entry, for whoever gets the 503, and as a
+What is wrong with a backend is decided here once, and reported twice: in the entry, for the client of the 503, and as a
 condition for the objects that refer to it.
 """
 
@@ -96,7 +96,7 @@ def resolve_upstream(
 def _resolve_resource(lookups: Lookups, ref: ResourceRef) -> ResolvedUpstream:
     """Resolve what is no Service: a ServiceImport stands for all Services of its name that are exported.
 
-    It need not exist as an object: whoever has all clusters' objects has what a controller would write into it.
+    It need not exist as an object: a translator has all clusters' objects, and what a controller would make of them.
     """
     if (ref.api_group, ref.kind) != (SERVICE_EXPORT.group, SERVICE_IMPORT):
         return unavailable(ref, BackendFault("UnsupportedResourceBackend", unsupported_resource(ref)))

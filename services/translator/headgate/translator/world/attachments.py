@@ -3,7 +3,7 @@
 A policy, a bundle of plugins or the parameters of a class belong to one dialect and hold for objects of others. An
 attachment point names one such sort of statement and the target by which it is looked up. Dialects provide statements
 for points, others ask for those of a target (`Lookups.attached`), and neither knows the other. The look-ups of a
-provider are recorded with those of whoever asks, so a changed policy translates what it is about again.
+provider are recorded with those of the caller, so a changed policy translates what it is about again.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -23,7 +23,7 @@ class AttachmentPoint(Generic[K, V]):
 
     name: str
     nothing: V
-    """What holds for a target of which nobody says anything."""
+    """The value for a target without attachments."""
 
 
 class Provider(NamedTuple, Generic[K, V]):

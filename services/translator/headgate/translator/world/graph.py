@@ -5,7 +5,7 @@ so a later change runs exactly the nodes that asked for what changed. Rules have
 node sees only settled values below it. Two sorts of rules:
 
 - a *memo* is kept, other nodes derive from it, and a new value equal to the old one stops the wave there;
-- an *output* is handed to whoever settles the graph and not kept: the table's image compares and stores it already.
+- an *output* is handed to the caller of `settle` and not kept: the table's image compares and stores it already.
 
 The idea is that of build systems (Mokhov et al., "Build Systems a la Carte", 2018: verifying traces, early cut-off).
 Rejected: rebuilding everything after each change, as Contour does; at 10,000 Ingresses that takes seconds.
@@ -180,7 +180,7 @@ class Graph:
             self._dirty[node.rule.level][node] = None
 
     def release(self, node: Node) -> None:
-        """Forget a node that nobody needs any more."""
+        """Forget a node that is needed no more."""
         self._dirty[node.rule.level].pop(node, None)
         self._memos.pop(node, None)
         self._forget_asking(node, self._asked.pop(node, ()))

@@ -40,7 +40,7 @@ class InPlace:
         return ()
 
     def derive(self, rule: Rule[A, T], argument: A) -> T:
-        """Refuse: values that are derived from a world say nothing here, and whoever asks has to know."""
+        """Refuse: values that are derived from a world say nothing here, and the caller has to know."""
         raise NotImplementedError(rule.name)
 
     def attached(self, point: AttachmentPoint[K, V], target: K) -> V:

@@ -2,7 +2,7 @@
 
 An object's versions are folded one after the other. A version that has errors of its own does not take the place of
 the last one that had none; that one, the *last good*, goes on being served until the object is mended, deleted or
-made anew. What an object refers to is no part of this: whether a version is good depends on nothing but itself, so
+made again. What an object refers to is no part of this: whether a version is good depends on nothing but itself, so
 every reader of the same log comes to the same end, whatever else was in the world at that time.
 
 Rejected: keeping the last good translation instead of the last good object. It would depend on when its look-ups were
@@ -20,7 +20,7 @@ class VersionId(NamedTuple):
     uid: str
     resource_version: str
     generation: int
-    """`metadata.generation`; 0 where nobody counts."""
+    """`metadata.generation`; 0 where versions are not counted."""
     sequence: int
     """Of the delta that told of it."""
 

@@ -1,12 +1,12 @@
 """How all objects stand, as the log tells of them: their versions in order, and records of last good ones.
 
-Whoever follows the log without a gap knows the last good version of every object. Whoever begins in the middle hears
-of each object's last version only: of one with errors it is not known then whether an earlier one was good (`unsure`)
-until its history was read (`recall`), or until a record in the log says so (`remember`). Records are what translators
-write down of objects with errors (`unwritten`), as the log keeps a few versions of each object and no more.
+A translator that follows the log without a gap knows the last good version of every object. One that begins in the
+middle hears of each object's last version only: of one with errors it is not known then whether an earlier one was good
+(`unsure`) until its history was read (`recall`), or until a record in the log says so (`remember`). Records are what
+translators write down of objects with errors (`unwritten`), as the log keeps a few versions of each object and no more.
 
-A record speaks of one version with errors, so that it cannot mislead anybody about another: it settles what stands in
-for that one, and is a candidate for later ones, of which the newest good version wins.
+A record speaks of one version with errors, so that it cannot mislead a translator about another: it settles what stands
+in for that one, and is a candidate for later ones, of which the newest good version wins.
 """
 
 from collections.abc import Callable, Collection, Iterable

@@ -50,7 +50,7 @@ class FileCertificate:
         Args:
             certificate_file: the server's certificate with its chain, PEM.
             key_file: its key, PEM, without a passphrase.
-            client_ca_file: authorities of which clients must have a certificate; None: nobody is asked for one.
+            client_ca_file: authorities of which clients must have a certificate; None: no client is asked for one.
         """
         self._files = certificate_file, key_file
         self._loaded: object = None

@@ -1,4 +1,4 @@
-"""Keeps the webhook's certificate: whoever comes makes the first; the watcher that leads goes on from there.
+"""Keeps the webhook's certificate: the first watcher makes one; the watcher that leads goes on from there.
 
 It takes step after step, and says whom API servers trust.
 """
@@ -67,7 +67,7 @@ class CertificateKeeper:
     async def _has_first(self) -> bool:
         """Make the first certificate, if there is none, and return whether there is one.
 
-        Whoever comes does so: the one that leads may be of before the webhook was wanted, and in a roll-out it goes
+        Each watcher does so: the one that leads may be of before the webhook was wanted, and in a roll-out it goes
         only when its successor is ready, which takes a certificate.
         """
         try:

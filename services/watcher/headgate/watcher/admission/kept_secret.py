@@ -1,6 +1,6 @@
 """The Secret in which the watchers of a cluster keep the webhook's certificate, as the API server has it.
 
-It is made empty by whoever installs, so that the right to one name is enough, and has a type of its own: nobody else's
+It is made empty by the installation, so that the right to one name is enough, and has a type of its own: no other
 Secret is written to by mistake, and none of its content gets into the log of Secrets.
 """
 

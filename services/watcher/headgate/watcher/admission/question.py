@@ -2,7 +2,7 @@
 
 Nothing is asked where the answer could only be yes: deletions, objects that are being deleted, statuses and other
 subresources, changes of nothing but bookkeeping, and what is not watched. So finalizers go, and labels change, whatever
-is wrong with an object and whoever is away.
+is wrong with an object and which translator is away.
 """
 
 from dataclasses import dataclass

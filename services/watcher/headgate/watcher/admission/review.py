@@ -80,7 +80,7 @@ def parse_review(body: bytes) -> AdmissionRequest:
 
 
 class Refusal(_Part):
-    """What whoever is refused is told."""
+    """The message for a user who is refused."""
 
     code: int
     """HTTP status: 422 for an object that cannot be accepted, 503 for one that cannot be judged now."""

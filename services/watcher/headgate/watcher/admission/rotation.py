@@ -1,8 +1,9 @@
 """When the webhook's certificate is made, renewed and replaced; pure, time is passed in.
 
 A certificate is presented only after API servers trust its authority, and the authority stays trusted until the
-certificate ends: so nobody has to know which replica presents which one. Rejected: asking replicas which they present,
-and taking an authority back after some minutes, which locks out a replica that could not read the Secret meanwhile.
+certificate ends: so no watcher has to know which replica presents which one. Rejected: asking replicas which they
+present, and taking an authority back after some minutes, which locks out a replica that could not read the Secret
+meanwhile.
 """
 
 from collections.abc import Sequence

@@ -9,7 +9,7 @@ from random import Random
 
 
 class Backoff:
-    """Exponential with jitter: up to 0.8 s, then twice that, and so on up to 30 s; anew after 2 min without need."""
+    """Exponential with jitter: up to 0.8 s, then twice that, up to 30 s; again from 0.8 s after 2 min without need."""
 
     def __init__(
         self,
@@ -53,8 +53,8 @@ class WatchPauses:
     """Between watches that end, break or expire although the server answers: `Backoff`, up to 5 s for 20 of them.
 
     Such trouble comes in bursts (a restarted proxy, a compaction) that are over in seconds, again and again; waiting
-    for half a minute after each makes everything late and spares nobody. Every 5 s that a watch lives make up for one
-    that did not, so the waits of 30 s are for watches that do not live at all.
+    for half a minute after each makes everything late and spares no server. Every 5 s that a watch lives make up for
+    one that did not, so the waits of 30 s are for watches that do not live at all.
     """
 
     FIRST_S = 0.8

@@ -1,6 +1,6 @@
 """Requests to one API server, and streams of chunks from it.
 
-TLS, client certificates, proxies and tokens are those of `kubernetes_asyncio`'s REST client, which is made anew when
+TLS, client certificates, proxies and tokens are those of `kubernetes_asyncio`'s REST client, which is made again when
 what it was made from has changed. Errors leave here as `headgate.watcher.errors`.
 """
 
@@ -98,7 +98,7 @@ class KubernetesTransport:
         await self._current()
 
     async def close(self) -> None:
-        """Close all connections that nobody uses, the others when they are let go."""
+        """Close all connections that are not in use, the others when they are let go."""
         session, self._session = self._session, None
         if session is not None:
             await self._retire(session)

@@ -39,7 +39,7 @@ class TroubleLog:
     def report(self, what: str, error: WatcherError, server: str, done: str = "read") -> None:
         """Say that something could not be done, and what to check."""
         if isinstance(error, Expired):
-            log.debug("%s: %s; listing anew", what, error)  # happens to everyone who was away for minutes
+            log.debug("%s: %s; listing again", what, error)  # happens to everyone who was away for minutes
         elif isinstance(error, ApiUntrusted):
             self._say(
                 f"no connection to the API server {server}: {error}; put the right one into certificate-authority-data "

@@ -27,7 +27,7 @@ INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 LINE_LIMIT = 64 * 1024 * 1024
 """No object in etcd is larger than a few MB; more than this is not a line."""
 LONGEST_RETRY_AFTER_S = 120.0
-"""Nobody puts us to sleep for longer than this."""
+"""No server puts us to sleep for longer than this."""
 
 _ERROR_TYPES: dict[int, type[ApiStatusError]] = {
     401: Unauthorized,

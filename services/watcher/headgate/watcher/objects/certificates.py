@@ -43,7 +43,7 @@ def read_certificate_facts(chain_pem: bytes, key_pem: bytes) -> CertificateFacts
     except _Unusable as unusable:
         problem = str(unusable)
     return CertificateFacts(
-        # Encoded anew: text around the PEM blocks, which may be anything, does not leave the watcher.
+        # Encoded again: text around the PEM blocks, which may be anything, does not leave the watcher.
         chain_pem="".join(one.public_bytes(serialization.Encoding.PEM).decode() for one in ordered),
         names=names,
         not_before=_date(leaf, "not_valid_before_utc"),
@@ -54,7 +54,7 @@ def read_certificate_facts(chain_pem: bytes, key_pem: bytes) -> CertificateFacts
 
 
 def read_authorities(pem: bytes) -> str:
-    """Return the certificates of `ca.crt`, encoded anew; empty where it is unreadable."""
+    """Return the certificates of `ca.crt`, encoded again; empty where it is unreadable."""
     try:
         found = x509.load_pem_x509_certificates(pem)
     except UNREADABLE:
@@ -63,7 +63,7 @@ def read_authorities(pem: bytes) -> str:
 
 
 def read_revocations(pem: bytes) -> str:
-    """Return a revocation list, encoded anew; empty where it is unreadable."""
+    """Return a revocation list, encoded again; empty where it is unreadable."""
     try:
         return x509.load_pem_x509_crl(pem).public_bytes(serialization.Encoding.PEM).decode()
     except UNREADABLE:

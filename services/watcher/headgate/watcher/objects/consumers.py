@@ -16,7 +16,7 @@ _PLUGINS = {
     "ldapAuth": "ldap-auth",
 }
 _NEVER_READ = frozenset({"private_key"})
-"""Needed by whoever makes tokens, and by nobody here."""
+"""Needed to make tokens, which no service here does."""
 
 
 def seal_consumer(manifest: JsonObject, sealer: Sealer) -> JsonObject:
@@ -42,7 +42,7 @@ def seal_consumer(manifest: JsonObject, sealer: Sealer) -> JsonObject:
 
 
 def _seal_credential(credential: Any, sealer: Sealer) -> Any:
-    """Seal a credential of a Consumer. Of one that is of no known type, nobody knows what of it is secret."""
+    """Seal a credential of a Consumer. Of one that is of no known type, all may be secret."""
     if not isinstance(credential, dict) or credential.get("config") is None:
         return credential
     plugin = str(credential.get("type"))

@@ -21,7 +21,7 @@ _READABLE_PARTS = frozenset({"data", "stringData"})
 
 
 def throwaway_recipients() -> tuple[PublicKey, ...]:
-    """Return a recipient that nobody holds the private half of: for translation offline."""
+    """Return a recipient without a private half: for translation offline."""
     return (PrivateKey.generate().public_key,)
 
 

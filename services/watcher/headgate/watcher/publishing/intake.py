@@ -1,6 +1,6 @@
 """What one cluster has, as its source reports it: what should be in the log, and which kinds are complete.
 
-Takes in and never waits for the log; whoever sends looks at the ledger, and at the markers that are due.
+Takes in and never waits for the log; the sender looks at the ledger, and at the markers that are due.
 """
 
 import asyncio
@@ -68,9 +68,9 @@ class Intake:
         self.due: set[ResourceKind] = set()
         """Kinds whose marker is to be sent."""
         self.doubtful: set[ResourceKind] = set()
-        """Kinds of which not everything is said before they are listed anew."""
+        """Kinds of which not everything is said before they are listed again."""
         self.was_listed = False
-        """Whether a list came since whoever sends looked last."""
+        """Whether a list came since the sender looked last."""
         self.listing: ResourceKind | None = None
         """The kind of which a list is being taken in."""
 
@@ -173,7 +173,7 @@ class Intake:
             self._mark_refusals(ref)
 
     def _mark_refusals(self, ref: ObjectRef) -> None:
-        """Mark the kind again, so that whoever reads the log sees what is missing; a list is marked at its end."""
+        """Mark the kind again, so that readers of the log see what is missing; a list is marked at its end."""
         kind = self._kind_of(ref)
         before = self.marks.get(kind)
         if before and before.state is SyncState.SYNCED and kind != self.listing:

@@ -6,7 +6,7 @@ state is read and compared. A marker for a kind goes out only after everything t
 
 Of two watchers of one cluster one publishes. The other takes in as much and keeps it, so that there is nothing to list
 when its turn comes: it compares what it has with the log and publishes the difference. Where the log is ahead of what
-it has seen, it lists the kind anew before it says anything. While it waits it looks now and then whether the log has
+it has seen, it lists the kind again before it says anything. While it waits it looks now and then whether the log has
 what it saw, so that both know how old the oldest change is that is not published.
 """
 
@@ -59,7 +59,7 @@ _FIRST_WAIT_S, _LAST_WAIT_S = 0.05, 5.0
 _log = logging.getLogger(__name__)
 
 Relist = Callable[[ResourceKind], bool]
-"""Asks the source to list a kind anew; returns whether it will."""
+"""Asks the source to list a kind again; returns whether it will."""
 
 
 class _Deposed(Exception):
@@ -266,7 +266,7 @@ class DeltaPublisher:
         for name in doubtful:
             kind = self._intake.kind_of(name)
             if kind is None or not relist(kind):
-                self.ledger.trust(name)  # nobody reads it any more
+                self.ledger.trust(name)  # no service reads it any more
             else:
                 self._intake.doubtful.add(kind)
 
@@ -402,7 +402,7 @@ class DeltaPublisher:
     # Looking after the log
 
     async def _look_at_log(self) -> None:
-        """Notice a log that was lost or made anew although the connection held."""
+        """Notice a log that was lost or made again although the connection held."""
         known: LogPosition | None = None
         while self._log_reader is not None:
             try:

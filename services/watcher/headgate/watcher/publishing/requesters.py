@@ -19,7 +19,7 @@ from headgate.watcher.publishing.ledger import content_digest
 KEPT = 4096
 """Changes that are remembered; the oldest are forgotten first."""
 KEPT_S = 120.0
-"""A watch brings a change within moments; a source that was interrupted lists it anew a little later."""
+"""A watch brings a change within moments; a source that was interrupted lists it again a little later."""
 
 _Change = tuple[tuple[str, str, str, str], bytes]
 """Group, resource, namespace and name; digest of what the object says."""

@@ -1,6 +1,6 @@
 """Where objects come from: the seam between the sources and the publisher.
 
-A source reports what it sees and interprets nothing. `Listed` is complete, so that whoever follows can find out by
+A source reports what it sees and interprets nothing. `Listed` is complete, so that a follower can find out by
 comparison what is gone; `Applied` and `Deleted` are changes since then. A source may report `Listed` again at any
 time (a watch that broke, an expired version, a restored store): the publisher sends only what differs.
 

@@ -1,4 +1,4 @@
-"""Statuses of objects from manifests: nobody can write to a file, so what is wrong with an object goes to the log."""
+"""Statuses of objects from manifests: files have no status, so what is wrong with an object goes to the log."""
 
 import logging
 from collections.abc import Callable, Mapping

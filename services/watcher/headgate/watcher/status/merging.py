@@ -50,7 +50,7 @@ class Parts:
 def merge(parts: Iterable[StatusUpdate]) -> StatusUpdate:
     """Return what one or more tables want of one object; its Events are not merged."""
     ordered = sorted(parts, key=lambda part: (part.table != DEFAULT_TABLE, part.table))
-    # Of an object that was made anew, a table that was away may still speak of the old one.
+    # Of an object that was made again, a table that was away may still speak of the old one.
     newest = max([part for part in ordered if part.conditions] or ordered, key=lambda part: part.at)
     present = [part for part in ordered if part.uid == newest.uid]
     speaking = [part for part in present if part.conditions]

@@ -1,17 +1,17 @@
 """Writes to a cluster what the translator wants written: addresses, conditions, and Events.
 
 An update is read from the status board, compared with the object as it is now, and written if it differs. Each object
-is worked on by itself: one that cannot be written waits for its own next attempt and holds nobody back. Each table's
+is worked on by itself: one that cannot be written waits for its own next attempt and holds no other back. Each table's
 last update of an object counts (`status.merging`); Events have a queue of their own (`status.event_writer`).
 
 Addresses that are gone from an object as the cluster reports it were cleared by another controller, as some do when
 they are removed: they are written again, ever more slowly, so that two that disagree do not chase each other.
 
-Of several watchers of a cluster one writes. Whoever begins to reads the whole board and compares it with the cluster,
+One of a cluster's watchers writes. When it begins it reads the whole board and compares it with the cluster,
 so nothing that another one left undone is lost; what is new goes before that.
 
 Rejected: writing what the watcher saw last instead of reading the object first. It spares a request, and writes to
-objects that were deleted, made anew or changed by others meanwhile.
+objects that were deleted, made again or changed by others meanwhile.
 """
 
 import asyncio
@@ -248,7 +248,7 @@ class StatusWriter:
             return
         current = await self._requests.read(path)
         if update.uid and current["metadata"].get("uid") != update.uid:
-            return  # made anew: what is wanted of that one is said by another update
+            return  # made again: what is wanted of that one is said by another update
         status = compare(update, current)
         if status is not None and self._leadership.is_leader:
             await self._requests.patch_status(path, current, status)

@@ -39,7 +39,7 @@ def status_stream(bus: Bus, upkeep: Upkeep) -> Stream:
 def gateways_stream(bus: Bus, upkeep: Upkeep) -> Stream:
     """The bucket of announcements; each expires `TTL_S` seconds after it was made."""
     config = bucket_config(GATEWAYS_BUCKET, "Gateway workers and the revisions that they serve")
-    # Whoever may roll up one subject may empty the whole bucket.
+    # The right to roll up one subject is the right to empty the whole bucket.
     config |= {"max_age": int(TTL_S * _NANO), "duplicate_window": int(TTL_S * _NANO), "allow_rollup_hdrs": False}
     return Stream(bus, config, upkeep)
 
@@ -56,7 +56,7 @@ class NatsStatusBoard:
 
     async def forget(self, update: StatusUpdate) -> None:
         """Replace what is wanted for an object that is gone, and keep that for `FORGET_AFTER_S` only."""
-        # Not purged at once: whoever follows must hear of it, and the object may be there again by then.
+        # Not purged at once: followers must hear of it, and the object may be there again by then.
         await self._stream.publish(_status_message(update)._replace(headers={"Nats-TTL": f"{FORGET_AFTER_S}s"}))
 
     async def follow(self, cluster: str, table: str = "") -> AsyncIterator[StatusUpdate]:

@@ -1,7 +1,7 @@
 """Following a stream without trusting the subscription.
 
 Each follower has an ordered push consumer of its own, held in the server's memory, with a heartbeat every second. It
-is given up and made anew whenever something may be missing:
+is given up and made again whenever something may be missing:
 
 - a message or a heartbeat whose consumer sequence is not the next one (dropped anywhere, also in our own client);
 - nothing heard for 2.5 heartbeats (server restarted, consumer lost, stream deleted), counted in time in which this
@@ -13,7 +13,7 @@ follower starts over with the last message of each subject and says so. Sequence
 was lost, or restored from a backup, counts again from a smaller number.
 
 Rejected: `kv.watch` and ordered subscriptions of nats-py: blind for 18 s after a crash, for ever after a stream was
-made anew, and unaware of what their own buffers dropped.
+made again, and unaware of what their own buffers dropped.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ LONGEST_SILENCE_S = 8 * SILENCE_S
 _LOOKS = 5
 """Silence is counted in so many waits, so that a loop that stood still reads what came meanwhile before it gives up."""
 INACTIVE_S = 2
-"""A consumer that nobody listens to goes by itself: the right to delete it would be one to delete those of others."""
+"""A consumer without a listener goes by itself: the right to delete it would be one to delete those of others."""
 BATCH = 256
 _NANO = 1_000_000_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -134,7 +134,7 @@ async def follow(
                 yield batch
         except (Interrupted, StoreError) as error:
             _RENEWALS.labels(stream.name).inc()
-            _log.debug("following anew", extra={"stream": stream.name, "reason": str(error)})
+            _log.debug("following again", extra={"stream": stream.name, "reason": str(error)})
         finally:
             await consumer.close()
         await asyncio.sleep(pause_s * random.uniform(0.5, 1.0))  # noqa: S311 - not a secret
@@ -210,7 +210,7 @@ async def _position(stream: Stream, incarnation: str) -> LogPosition:
 class Found(Enum):
     THERE = "there"
     GONE = "gone"
-    """Made anew, or compacted away."""
+    """Made again, or compacted away."""
     WENT_BACK = "went back"
 
 

@@ -24,8 +24,8 @@ _log = logging.getLogger(__name__)
 
 REQUEST_S = 5.0
 LOOK_S = 2.0
-"""For questions that are answered from memory. In a cluster that lost a stream's leader nobody answers for some
-seconds, and whoever asks again soon goes on soon."""
+"""For questions that are answered from memory. In a cluster that lost a stream's leader no server answers for some
+seconds, and a client that asks again soon goes on soon."""
 BORNE = 2
 """Questions in a row that are not answered in time before the next ones are given longer."""
 LONGEST_PATIENCE = 8
@@ -41,7 +41,7 @@ _NAME_IN_USE = 10058
 _NO_MESSAGE = 10037
 _WRONG_SEQUENCE = frozenset({10071, 10164})
 _FULL = frozenset({10002, 10028, 10047})
-"""The account or the server may store no more; whoever looks after it can change that while we wait."""
+"""The account or the server may store no more; its operator can change that while we wait."""
 _UNAVAILABLE = frozenset({10008, 10023, 10074, 10076, 10077, 10115, 10039}) | _FULL
 
 EXPECTED_LAST = "Nats-Expected-Last-Subject-Sequence"
@@ -109,7 +109,7 @@ class Upkeep(NamedTuple):
     """Who makes streams, and how they are kept."""
 
     makes_streams: bool = True
-    """Whether we make and change streams. Whoever may do that can destroy what others wrote: in a cluster with users
+    """Whether we make and change streams. A user with that right can destroy what others wrote: in a cluster with users
     it is the translator alone, and all others wait for it."""
     replicas: int = 0
     """Servers that keep each stream; 0: as many as `CLUSTER` if there are so many, else 1, and never fewer than now."""
@@ -204,7 +204,7 @@ class Stream:
         """Tell a stream that does not exist, which is an answer, from a server that does not answer.
 
         Raises:
-            StoreUnavailable: nobody answers.
+            StoreUnavailable: no server answers.
         """
         try:
             await self._call(f"STREAM.INFO.{self.name}", {}, LOOK_S)

@@ -1,4 +1,4 @@
-"""Leases in the bucket of tables, `lease.<name>`: whoever may commit a table may say that it is the one who does.
+"""Leases in the bucket of tables, `lease.<name>`: a process that may commit a table says there that it is the one.
 
 The version of a lease is its sequence, which the server compares when it is replaced.
 """

@@ -2,7 +2,7 @@
 
 What was read stays: a reading that is interrupted goes on after the last message that it saw, over another consumer or
 another connection, and the next one asks only for what came since. A stream that lost or forgot that message is read
-from the beginning. Messages that somebody purged are not missed: whoever depends on them finds that an expected
+from the beginning. Messages that were purged are not missed: a reader that depends on them finds that an expected
 sequence conflicts, and calls `forget`.
 
 Rejected: reading all of it each time. A reader that gets a tenth of a core and is interrupted more often than it can

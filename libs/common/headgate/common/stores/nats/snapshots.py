@@ -79,7 +79,7 @@ class NatsSnapshotStore:
         self._stream = stream
         self._unused = UnusedChunks(chunk_grace_s)
         self._dropping = asyncio.Lock()
-        """Held while chunks are dropped: whoever counts on one waits until it is known to be there or gone."""
+        """Held while chunks are dropped: a writer that counts on one waits until it is known to be there or gone."""
         self._named = NamedChunks()
         """By key of the manifest, for one incarnation of the bucket."""
         self._incarnation = ""
@@ -238,7 +238,7 @@ class NatsSnapshotStore:
         return dropped
 
     async def _purge_chunk(self, digest: str) -> int:
-        """Drop a chunk, unless another table's writer has written it anew since it was found unused."""
+        """Drop a chunk, unless another table's writer has written it again since it was found unused."""
         return await self._stream.purge(_chunk_key(digest), before=self._unused.written_before(digest) + 1)
 
     def follow(self, table: str) -> AsyncIterator[Pointer]:

@@ -64,7 +64,7 @@ class RedisLink:
         self._told: set[str] = set()
         """What was said to be not permitted."""
         self.session = 0
-        """Counts connections: whoever keeps one of its own gives it up when this changes."""
+        """Counts connections: a task that keeps one of its own gives it up when this changes."""
         self.history = ""
         """The primary's replication id: another one after each failover or restart, which may have lost writes."""
 

@@ -306,7 +306,7 @@ class RedisSnapshotStore:
     async def _listen(self, table: str, tell: Tell) -> None:
         """Wait for news on a connection of its own, until the link has another one.
 
-        The end of the stream is asked for anew each time: a replica that was promoted may be behind, and its clock too,
+        The end of the stream is asked for each time: a replica that was promoted may be behind, and its clock too,
         so that what it adds has smaller ids than what was read elsewhere.
         """
         session, key = self._link.session, _news_key(table)

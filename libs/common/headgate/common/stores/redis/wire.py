@@ -1,9 +1,9 @@
 """One connection to Redis that many share: commands go out in order, answers come back in order.
 
-redis-py's pools lend a connection to one caller, who must read the answer before anybody else may write. A caller that
+redis-py's pools lend a connection to one caller, who must read the answer before another may write. A caller that
 is cancelled in between leaves an answer behind, and the next one takes it for its own (CVE-2023-28858, CVE-2023-28859,
 redis-py issues 2624 and 2665); and the pool for Sentinels loses a connection at every failover (issue 4187). Here
-nobody who asks ever reads: one task writes, one reads, and a caller who leaves only does not hear the answer. Commands
+no caller ever reads: one task writes, one reads, and a caller who leaves only does not hear the answer. Commands
 that wait for the answer of others cost no connection of their own.
 
 Of redis-py this takes the connection itself: sockets, TLS, authentication and the protocol.
@@ -169,9 +169,9 @@ async def hang_up(wire: Wire) -> None:
 
 
 async def ask_alone(wire: Wire, within_s: float, *words: Word) -> Any:
-    """Send one command on a connection that nobody else uses, and return the answer.
+    """Send one command on a connection that has no other user, and return the answer.
 
-    Whoever sees this fail must hang up: an answer may still come.
+    A caller that sees this fail must hang up: an answer may still come.
 
     Raises:
         StoreError: refused.

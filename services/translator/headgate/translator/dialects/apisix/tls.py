@@ -77,7 +77,7 @@ def _refuse_secret(
 
 @bounded_patterns()
 def _policy(ref: ObjectRef, client: Client, context: Context, problems: list[Problem]) -> TlsPolicy | None:
-    """Return what is asked of clients. What cannot be read lets nobody in: authorities are then those of no one."""
+    """Return what is asked of clients. What cannot be read lets no client in: there are no authorities then."""
     patterns = []
     for index, pattern in enumerate(client.skip_mtls_uri_regex):
         try:

@@ -157,7 +157,7 @@ def _take_step(current: Rollout, look: Observation, now: datetime) -> Outcome:
 def choose(before: Iterable[str], live: Collection[str], percent: float, base: Version) -> tuple[str, ...]:
     """Return which replicas serve the next table: those that do, and others up to a share; at least one, never all.
 
-    Which others is drawn by their names and the revision: whoever decides comes to the same, and it is not always the
+    Which others is drawn by their names and the revision: each translator comes to the same, and it is not always the
     first one that tries what is new.
     """
     wanted = max(1, min(len(live) - 1, int(len(live) * percent / 100 + 0.5)))

@@ -1,6 +1,6 @@
 """What one translator sees of a rollout from look to look: times, and replicas that end.
 
-Nothing of it is written down. Another translator that takes over begins its window anew.
+Nothing of it is written down. Another translator that takes over begins its window again.
 """
 
 from collections.abc import Sequence

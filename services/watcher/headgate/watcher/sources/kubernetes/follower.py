@@ -1,7 +1,7 @@
 """One choice of kinds: finds out which of them a server has, and reports the objects of that one.
 
 An Ingress is read as `networking.k8s.io` or, from a server that has only that, as `extensions`; endpoints from slices
-or, where there are none, from Endpoints. What is not read is reported too, so that nobody waits for it.
+or, where there are none, from Endpoints. What is not read is reported too, so that no translator waits for it.
 """
 
 import logging
@@ -57,7 +57,7 @@ class KindFollower:
         self._reading: list[Reflector] = []
 
     def relist(self, kind: ResourceKind) -> bool:
-        """List a kind anew, soon; return whether it is the one that is read."""
+        """List a kind again, soon; return whether it is the one that is read."""
         found = [reflector for reflector in self._reading if reflector.kind == kind]
         for reflector in found:
             reflector.relist()

@@ -4,7 +4,7 @@ A connection that is refused and an answer 500 may be the server's trouble or th
 proxy that cuts large answers). `/readyz` tells them apart: it is cheap, may be read by everyone, and fails when the
 server has lost its storage. One request at a time asks it, every few seconds, and when it answers well all who wait go
 on within a second. So an outage ends for everybody soon after it ends, and meanwhile costs the server less than a
-Lease does. Whoever finds the server well at once has trouble of its own, which the well-being of others never shortens.
+Lease does. A kind that finds the server well at once has trouble of its own, which the health of others never shortens.
 
 Rejected: each kind with a backoff of its own, as client-go does it: what is short enough to be back soon is too often
 for eight kinds in fifty namespaces. And taking any kind's success for the server's return: others succeed all the
@@ -27,7 +27,7 @@ LONGEST_PAUSE_S = 3.0
 SPREAD_S = 1.0
 """All who waited go on within this, each at a time of its own."""
 OUTWAITED_S = (15.0, 30.0)
-"""Whoever waits tries by itself after this: the server's opinion of itself may be wrong."""
+"""A kind that waits tries by itself after this: the server's opinion of itself may be wrong."""
 _SOON_S = 0.2
 
 
@@ -55,7 +55,7 @@ class Outages:
         return True
 
     async def _ask(self) -> None:
-        """Ask once, not too soon after a bad answer, whoever got that."""
+        """Ask once, not too soon after a bad answer, whichever kind got that."""
         await asyncio.sleep(max(0.0, self._next_at - _now()))
         asked_at = _now()
         if await self._is_well():
@@ -68,7 +68,7 @@ class Outages:
         try:
             await self._transport.request("GET", PATH, timeout_s=ANSWER_S)
         except ApiStatusError as error:
-            return error.status < 500  # whoever keeps it from us is there
+            return error.status < 500  # the server that keeps it from us is there
         except WatcherError:
             return False
         return True

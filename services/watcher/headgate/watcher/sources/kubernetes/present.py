@@ -1,7 +1,7 @@
 """What a cluster has now, asked once: for who looks at it and goes (`headgate audit`).
 
 Only lists and discovery are asked for. A kind that is not there, or that may not be listed, is said like the others; an
-API server that does not answer is an error, as nobody waits for it to come back.
+API server that does not answer is an error, as no caller waits for it to come back.
 """
 
 import asyncio

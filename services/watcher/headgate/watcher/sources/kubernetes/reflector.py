@@ -100,7 +100,7 @@ class Reflector:
         return self._target.kind
 
     def relist(self) -> None:
-        """List anew: the watch ends, at once unless this was asked for a moment ago."""
+        """List again: the watch ends, at once unless this was asked for a moment ago."""
         self._is_relist_wanted = True
         if self._events is not None:
             self._events.end_by(self._relisted_at + RELIST_PAUSE_S)

@@ -119,7 +119,7 @@ class KubernetesSource:
         return self._trouble.recent
 
     def relist(self, kind: ResourceKind) -> bool:
-        """List a kind anew, soon; return whether it is read at all, so that a `Listed` of what is true now follows."""
+        """List a kind again, soon; return whether it is read at all, so that a `Listed` of what is true now follows."""
         return any([follower.relist(kind) for follower in self._followers])
 
     async def events(self) -> AsyncIterator[SourceEvent]:

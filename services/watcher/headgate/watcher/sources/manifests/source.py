@@ -1,7 +1,7 @@
 """Folders and files of manifests as a source: files are followed, and what a changed file changes is reported.
 
 inotify (through `watchfiles`) is for latency; a walk that compares what `stat` says, every half minute and whenever
-watching began anew, is for correctness. A file that an event names is always read again, as two quick writes may
+watching began again, is for correctness. A file that an event names is always read again, as two quick writes may
 leave the same time stamp. Reading and parsing happen in a thread.
 
 A folder that is missing takes nothing away: it is more likely an unmounted volume than a wish to serve nothing.
@@ -137,7 +137,7 @@ class ManifestSource:
             yield Deleted(one.kind, one.object)
 
     async def _follow(self) -> AsyncGenerator[list[Change]]:
-        """Yield what changed, for ever; watching begins anew whenever it broke or a folder was replaced."""
+        """Yield what changed, for ever; watching begins again whenever it broke or a folder was replaced."""
         complaint = ""
         while True:
             try:

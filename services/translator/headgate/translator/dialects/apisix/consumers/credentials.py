@@ -59,7 +59,7 @@ def read_sealed(holder: Any, cluster: str) -> dict[str, ClusterValue]:
         try:
             found[name] = SealedValue.model_validate(one).of(cluster)
         except ValidationError:
-            continue  # nobody but a watcher writes these; without it the field is missing, which is said
+            continue  # only a watcher writes these; without it the field is missing, which is said
     return found
 
 

@@ -1,7 +1,7 @@
 """One Consumer of v1alpha1 to one consumer of the table, beside those of ApisixConsumers.
 
-Whose it is goes by its Gateway, as with Apache APISIX. One whose Gateway there is not is nobody's: it recognises nobody
-until the Gateway is there, and is told so.
+Whose it is goes by its Gateway, as with Apache APISIX. One whose Gateway does not exist belongs to no controller: it
+recognises no client until the Gateway is there, and its status says so.
 """
 
 from dataclasses import replace
@@ -34,7 +34,7 @@ class _Gateway(Model):
 
 
 def is_of_our_gateway(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) -> bool:
-    """Whether a Consumer is ours by its Gateway, or nobody's."""
+    """Whether a Consumer is ours by its Gateway, or its Gateway does not exist."""
     written = as_object(as_object(manifest.get("spec")).get("gatewayRef"))
     class_name = lookups.get(GATEWAYS, as_text(written.get("namespace")) or ref.namespace, as_text(written.get("name")))
     return class_name is None or owns_gateway(class_name, lookups)

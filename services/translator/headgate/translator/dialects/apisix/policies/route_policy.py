@@ -1,7 +1,7 @@
 """HTTPRoutePolicy: what the Ingresses that it names ask of requests besides, and which of them goes first.
 
 All policies for an Ingress hold together, and requests have to satisfy the `vars` of each. Those that disagree about
-the priority do not hold, none of them. One that cannot be read leaves nobody to say which requests are meant: they are
+the priority do not hold, none of them. If one cannot be read, it is unknown which requests are meant: they are
 refused.
 """
 
