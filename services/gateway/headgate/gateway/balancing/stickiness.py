@@ -3,7 +3,6 @@
 import re
 import time
 from collections.abc import Callable
-from email.utils import formatdate
 from typing import TYPE_CHECKING
 
 from headgate.common.table import Stickiness
@@ -17,6 +16,10 @@ _NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 """RFC 6265 section 4.1.1, a token."""
 _ATTRIBUTE = re.compile(r"[ -:<-~]*")
 """RFC 6265 section 4.1.1: any character but controls and `;`."""
+_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_LONG_YEARS = 2038
+"""From this year on the short form would be mistaken for one of the last century."""
 _REJECTS_NONE = re.compile(
     rb"Chrome/[456]|CPU iPhone OS 12|iPad; CPU OS 12|^(?!.*Chrome)(?=.*Macintosh)(?=.*Intel Mac OS X 10_14)(?=.*Safari)"
 )
@@ -85,7 +88,7 @@ class StickyCookie:
         secure = b"; Secure" if is_secure else b""
         expires = b""
         if self._expires_s is not None:
-            expires = b"; Expires=%b" % formatdate(self._clock() + self._expires_s, usegmt=True).encode()
+            expires = b"; Expires=%b" % _cookie_date(self._clock() + self._expires_s).encode()
         rejected, usual = self._same_site
         same_site = usual
         if rejected != usual and _REJECTS_NONE.search(facts.header(b"user-agent") or b""):
@@ -93,3 +96,11 @@ class StickyCookie:
         value = b".".join((*session.backends, session.endpoint))
         attributes = b"%b%b%b%b" % (expires, self._attributes, same_site, secure)
         return b"Set-Cookie: %b=%b%b\r\n" % (self._name, value, attributes)
+
+
+def _cookie_date(at: float) -> str:
+    """Write a time as nginx writes it into cookies: `Thu, 18-Nov-10 11:27:35 GMT`, with four digits from 2038 on."""
+    when = time.gmtime(at)
+    year = f"{when.tm_year % 100:02d}" if when.tm_year < _LONG_YEARS else str(when.tm_year)
+    clock = f"{when.tm_hour:02d}:{when.tm_min:02d}:{when.tm_sec:02d}"
+    return f"{_DAYS[when.tm_wday]}, {when.tm_mday:02d}-{_MONTHS[when.tm_mon - 1]}-{year} {clock} GMT"

@@ -321,3 +321,11 @@ async def test_satisfy_any_holds_with_a_service_that_is_asked(shop: World) -> No
 async def test_lists_of_addresses_let_in_and_keep_out(shop: World, lists: dict[str, str], status: int) -> None:
     shop.proxy.apply(nginx_ingress(**lists))
     assert await shop.proxy.status() == status
+
+
+async def test_two_authentications_of_which_any_is_enough_send_to_sign_in(shop: World) -> None:
+    rules = {**BASIC, **asking(shop), "auth_signin": "http://$host/auth/start", "satisfy": "any"}
+    shop.proxy.apply(secret("people", auth="uname:{PLAIN}pwd"), nginx_ingress(**rules))
+    assert [await shop.proxy.status(**login("uname", "pwd")), await shop.proxy.status(**login())] == [200, 200]
+    got = await shop.proxy.get("/?a=b&c=d")
+    assert (got.status, got["location"]) == (302, f"http://{HOST}/auth/start?rd=http://{HOST}%2F%3Fa%3Db%26c%3Dd")

@@ -318,3 +318,12 @@ async def test_longest_answers_are_not_kept() -> None:
         for _ in range(2):
             assert await asked(plugins, request()) is None
         assert len(service.seen) == 2
+
+
+async def test_client_that_another_plugin_refuses_is_sent_to_sign_in_too() -> None:
+    config = {"upstream": "auth", "signin": "https://in.example/?rd=$request_uri"}
+    basic = ("basic-auth", {"htpasswd": "jo:{PLAIN}x"})
+    refused = await exchanged(chain(("forward-auth", config), basic), request("/p"))
+    assert (refused.status, refused.headers.get("Location")) == (302, "https://in.example/?rd=/p")
+    plugins = chain(("forward-auth", config))
+    assert (await answered(plugins, request(), Response(401, from_upstream=True))).status == 401

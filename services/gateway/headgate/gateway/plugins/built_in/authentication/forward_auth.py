@@ -74,7 +74,10 @@ class ForwardAuth(Plugin[ForwardAuthConfig]):
         return None
 
     def on_response(self, request: Request, response: Response) -> None:
-        """Hand the service's cookies to the client."""
+        """Hand the service's cookies to the client; sent to sign in is also whom another plugin refuses with 401."""
+        if self._signin is not None and response.status == 401 and not response.from_upstream:
+            location = Headers([("Location", sendable(self._signin.render(request)))])
+            response.replace(Response(302, location, b"", reason=response.reason))
         cookies = request.variables.get(_COOKIES)
         if isinstance(cookies, list) and (self.config.always_set_cookie or response.status in _COOKIE_STATUSES):
             for cookie in cookies:
