@@ -26,6 +26,7 @@ _FIELD_CHARACTERS = 70
         "headgate audit --kubeconfig ~/.kube/config --context production",
         "headgate audit --live --namespace shop      # the cluster that kubectl would ask",
         "headgate audit manifests/ --objects",
+        "headgate audit manifests/ --compare http://10.0.0.1 --with http://10.0.0.2",
         "headgate audit manifests/ --html audit.html   # a page to be sorted and searched",
         "kubectl get ingress -A -o yaml > ingresses.yaml; headgate audit ingresses.yaml",
         "headgate audit manifests/ --json | jq -r '.summary[] | select(.verdict != \"honoured\") | .name'",
@@ -65,6 +66,20 @@ _FIELD_CHARACTERS = 70
     help="Print JSON for programs: the summary, and every object with all its fields.",
 )
 @click.option(
+    "--compare",
+    "old",
+    metavar="URL",
+    help="Send requests for each route to this gateway, and to the one that --with names; print how answers differ.",
+)
+@click.option("--with", "new", metavar="URL", help="The other gateway: http://10.0.0.2.")
+@click.option(
+    "--requests",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    metavar="FILE",
+    help="With --compare: send these instead, lines `GET http://host/path` or an access log in combined format.",
+)
+@click.option("--host", default="", metavar="NAME", help="With --requests: the host of the requests of an access log.")
+@click.option(
     "--html",
     "page",
     type=click.Path(path_type=Path, dir_okay=False, writable=True),
@@ -82,6 +97,10 @@ def audit(
     allow_ignored_guards: bool,
     as_json: bool,
     page: Path | None,
+    old: str | None,
+    new: str | None,
+    requests: Path | None,
+    host: str,
 ) -> int:
     """Say what becomes of every annotation and field of Ingresses and resources of Apache APISIX.
 
@@ -95,6 +114,8 @@ def audit(
     `headgate check` reports missing objects and conflicts. The exit code is 1 if anything is refused, cannot be read,
     or would let requests in that are kept out now; else it is 0.
     """
+    if old is not None or new is not None:
+        return _compare(paths, old, new, requests, host, as_json=as_json)
     asks_cluster = live or kubeconfig is not None or context is not None
     _check_source(paths, namespaces, asks_cluster=asks_cluster)
     report = audit_cluster(kubeconfig, context, namespaces) if asks_cluster else audit_paths(paths)
@@ -111,6 +132,34 @@ def audit(
     is_open = any(line.lets_in for line in summary) and not allow_ignored_guards
     is_refused = any(line.verdict is Verdict.REFUSED for line in summary)
     return ExitCode.NEGATIVE if is_open or is_refused or not report.is_complete else ExitCode.OK
+
+
+def _compare(
+    paths: tuple[Path, ...], old: str | None, new: str | None, requests: Path | None, host: str, *, as_json: bool
+) -> int:
+    from headgate.cli.comparing.comparison import compare_gateways  # its client takes time that others need not wait
+
+    if not old or not new:
+        raise UsageMistake("--compare URL and --with URL belong together: one gateway each")
+    found = compare_gateways(paths, old, new, requests, host)
+    if as_json:
+        print_json({"sent": found.sent, "left_out": found.left_out, "differences": [d._asdict() for d in found.found]})
+        return ExitCode.NEGATIVE if found.found else ExitCode.OK
+    if found.found:
+        rows = [
+            (one.request, one.what, one.old, one.new, one.object, ", ".join(map(_name_alone, one.why)))
+            for one in found.found
+        ]
+        print_table(("REQUEST", "WHAT", "OLD", "NEW", "OBJECT", "PROBABLY BY"), rows)
+    for name in found.left_out:
+        click.echo(f"not asked: no path was found that the pattern of route {name} matches")
+    differing = len({one.request for one in found.found})
+    click.echo(f"{count_of(found.sent, 'request')} to both: {differing} answered differently")
+    return ExitCode.NEGATIVE if found.found else ExitCode.OK
+
+
+def _name_alone(annotation: str) -> str:
+    return annotation.rpartition("/")[2]
 
 
 def _check_source(paths: Sequence[Path], namespaces: Sequence[str], *, asks_cluster: bool) -> None:
