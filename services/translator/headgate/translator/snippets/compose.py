@@ -44,6 +44,7 @@ from headgate.translator.snippets.level import (
 )
 
 S = TypeVar("S")
+_INHERITED: Final = (AddedHeader, HiddenHeader, PassedHeader, Expires, AccessRule, Substitution)
 _FIELDS: Final = frozenset(("access_log_share", "buffer_request", "max_body"))
 _ADDED_TO: Final = ("200", "201", "204", "206", "301", "302", "303", "304", "307", "308")
 """Statuses of answers that `add_header` and `expires` change without `always`."""
@@ -54,6 +55,12 @@ _ACCESS_ORDER: Final = 3_000
 _NOT_OF_SERVER: Final[JsonValue] = [BRANCH, "~=", OF_SERVER]
 _ANSWER_ORDER: Final = 898
 """Of the last change of an answer; those before it have lesser orders."""
+
+
+def within(outer: Level, inner: Level) -> Level:
+    """Return what a level says within another one that has no program, as one level."""
+    own = {type(said) for said in inner}
+    return Level((*(said for said in outer if not (isinstance(said, _INHERITED) and type(said) in own)), *inner.said))
 
 
 @dataclass(frozen=True, slots=True)

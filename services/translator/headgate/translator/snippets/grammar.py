@@ -11,6 +11,7 @@ nginx refuses, and has had no release since 2022 (docs/decisions/0036).
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from headgate.translator.snippets.errors import SnippetError
@@ -47,6 +48,7 @@ class Directive:
         return SnippetError(f"{self.name}: {message}", self.line, self.column)
 
 
+@lru_cache(256)
 def parse(text: str) -> tuple[Directive, ...]:
     """Return the directives of a snippet.
 

@@ -149,6 +149,10 @@ class _Reading:
             raise directive.error(f"a snippet has at most {_MAX_LOCATIONS} locations")
         modifier, path = _path_of(directive)
         level = self.read(block, scope.within(Context.LOCATION))
+        if path.type is PathType.REGEX and level.steps:
+            # What the pattern of the location caught is known to the program.
+            step = rewriting.path_step(directive.args[1], ignore_case=path.ignore_case)
+            level = Level((Program(step), *level.said))
         return Location(path, modifier, level, directive)
 
 

@@ -111,6 +111,11 @@ def if_step(directive: Directive, scope: Scope, steps: tuple[Step, ...], branch:
     return IfStep.model_validate({"do": "if", "test": test, "steps": steps, **({"branch": branch} if branch else {})})
 
 
+def path_step(pattern: str, *, ignore_case: bool) -> IfStep:
+    """Return the step that looks for the pattern of a location, so that what it catches is known."""
+    return IfStep(do="if", test=Test(variable="uri", operator="~*" if ignore_case else "~", value=pattern))
+
+
 def check_pattern(directive: Directive, pattern: str) -> None:
     """Raise SnippetError unless a text is a pattern."""
     try:

@@ -34,6 +34,8 @@ class Context(Flag):
 
 OF_INGRESS: Final = frozenset(("ingress_name", "location_path", "namespace", "proxy_upstream_name", "service_name"))
 """Variables that ingress-nginx sets in each location, besides `service_port`."""
+ANY_CONSTANTS: Final[Mapping[str, str]] = MappingProxyType(dict.fromkeys((*OF_INGRESS, "service_port"), "x"))
+"""Stand for those of a path where a snippet is read without one."""
 _RENAMED: Final[Mapping[str, str]] = MappingProxyType(
     {
         "full_x_forwarded_for": "http_x_forwarded_for",

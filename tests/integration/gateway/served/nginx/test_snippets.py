@@ -5,6 +5,7 @@ The cases of ingress-nginx are in `test/e2e/annotations/snippet.go`, `serversnip
 """
 
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
@@ -120,6 +121,7 @@ async def test_location_blocks_are_routes(two: World) -> None:
         location /private { deny all; }
         location ~* \\.(env|bak)$ { return 410; }
         location /files/ { add_header X-A 1; }
+        location ~* ^/OLD(.*) { return 308 /new$1$is_args$args; }
     """
     two.proxy.apply(nginx_ingress(server_snippet=snippet))
     healthy = await two.proxy.get("/healthz")
@@ -129,6 +131,8 @@ async def test_location_blocks_are_routes(two: World) -> None:
     assert await two.proxy.status("/private/x") == 403
     assert await two.proxy.status("/a/b.ENV") == 410
     assert await two.proxy.status("/files/x") == 404
+    moved = await two.proxy.get("/old/a?b=c")
+    assert (moved.status, moved["location"]) == (308, "http://a.example/new/a?b=c")
 
 
 async def test_location_that_is_a_path_of_the_ingress_refuses_the_snippet(two: World) -> None:
@@ -199,3 +203,61 @@ async def test_snippets_of_streams_are_refused_by_name(two: World) -> None:
     two.proxy.apply(manifest)
     assert await two.proxy.status() == 503
     assert "streams are not configured by Ingresses here" in two.proxy.messages(manifest)
+
+
+# Snippets of the ConfigMap
+
+
+def options(**data: str) -> Any:
+    named = {key.replace("_", "-"): value for key, value in data.items()}
+    metadata = {"name": "ingress-nginx-controller", "namespace": "ingress-nginx"}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": named}
+
+
+async def test_config_map_may_allow_snippets() -> None:
+    async with world("one") as made:
+        made.proxy.apply(nginx_ingress(configuration_snippet="return 418;"))
+        assert await made.proxy.status() == 503
+        made.proxy.apply(options(allow_snippet_annotations="true"))
+        assert await made.proxy.status() == 418
+
+
+async def test_snippets_of_the_config_map_hold_everywhere_whether_those_of_ingresses_are_allowed_or_not() -> None:
+    async with world("one") as made:
+        made.proxy.apply(
+            nginx_ingress(ssl_redirect="false"),
+            options(
+                http_snippet="more_set_headers 'X-Http: 1'; add_header X-Added http;",
+                server_snippet="if ($http_user_agent ~ badbot) { return 403; }",
+                location_snippet="more_set_headers 'X-Location: 1'; proxy_set_header X-Cluster paris;",
+            ),
+        )
+        got = await made.proxy.get()
+        assert (got["x-http"], got["x-added"], got["x-location"]) == ("1", "http", "1")
+        assert "X-Cluster: paris\r\n" in asked(made)
+        assert await made.proxy.status(User_Agent="badbot") == 403
+
+
+async def test_snippets_of_ingresses_stand_beside_those_of_the_config_map(two: World) -> None:
+    two.proxy.apply(
+        nginx_ingress(
+            configuration_snippet="more_set_headers 'X-Own: 1'; add_header X-Added own;",
+            server_snippet="if ($arg_a) { return 418; }",
+        ),
+        options(
+            location_snippet="more_set_headers 'X-Location: 1';",
+            server_snippet="if ($arg_b) { return 410; }",
+            http_snippet="add_header X-Added http;",
+        ),
+    )
+    got = await two.proxy.get()
+    assert (got["x-own"], got["x-location"], got["x-added"]) == ("1", "1", "own")
+    assert [await two.proxy.status(f"/?{name}=1") for name in "ab"] == [418, 410]
+
+
+async def test_snippet_of_the_config_map_that_cannot_be_followed_is_reported_there(two: World) -> None:
+    manifest = options(http_snippet="map $a $b { }", server_snippet="location /a { return 403; }")
+    two.proxy.apply(nginx_ingress(), manifest)
+    said = two.proxy.messages(manifest)
+    assert "line 1, column 1: map: is not followed here" in said
+    assert "a location of all servers is not followed here" in said

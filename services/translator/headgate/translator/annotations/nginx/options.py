@@ -9,7 +9,9 @@ from typing import Final
 from headgate.translator.annotations.annotation import AnnotationTable
 from headgate.translator.annotations.nginx import NGINX_TABLE, values
 from headgate.translator.annotations.nginx.row import NginxAnnotation
+from headgate.translator.annotations.nginx.snippet_values import SNIPPETS_FOLLOWED, snippet
 from headgate.translator.manifests import texts
+from headgate.translator.snippets.scope import Context
 
 _SETTING: Final = "a setting of the gateway: "
 _NO_NEED: Final = "nothing here corresponds to it, and nothing is needed in its place"
@@ -58,6 +60,44 @@ _SHARED: Final = (
     "proxy-cookie-path",
 )
 _OWN: Final = (
+    NginxAnnotation(
+        name="allow-snippet-annotations",
+        sets="snippets.are_allowed",
+        read=values.boolean,
+        value="boolean",
+        default="false",
+        does="Whether snippets on Ingresses are followed, as with the setting `nginx_allow_snippets`.",
+        example="true",
+    ),
+    NginxAnnotation(
+        name="http-snippet",
+        sets="snippets.of_http",
+        read=snippet(Context.HTTP),
+        value="configuration of nginx",
+        does="What is said around all servers.",
+        example="more_set_headers 'X-Frame-Options: DENY';",
+        approximation=SNIPPETS_FOLLOWED,
+    ),
+    NginxAnnotation(
+        name="server-snippet",
+        sets="snippets.of_servers",
+        read=snippet(Context.SERVER),
+        value="configuration of nginx",
+        does="What is said in all servers; without location blocks.",
+        example="if ($http_user_agent ~ badbot) { return 403; }",
+        approximation=SNIPPETS_FOLLOWED,
+        guards=True,
+    ),
+    NginxAnnotation(
+        name="location-snippet",
+        sets="snippets.of_locations",
+        read=snippet(Context.LOCATION),
+        value="configuration of nginx",
+        does="What is said in all locations.",
+        example="proxy_set_header X-Cluster paris;",
+        approximation=SNIPPETS_FOLLOWED,
+        guards=True,
+    ),
     NginxAnnotation(
         name="hsts",
         sets="hsts.is_on",
@@ -251,15 +291,11 @@ _REFUSED: Final = (
     ("modsecurity-snippet", _NO_MODSECURITY, True),
     ("enable-owasp-modsecurity-crs", _NO_MODSECURITY, True),
     ("main-snippet", "there is no process of nginx that it could configure", False),
-    ("http-snippet", _NOT_YET, False),
-    ("server-snippet", _NOT_YET, True),
     ("stream-snippet", _NOT_YET, False),
-    ("location-snippet", _NOT_YET, True),
     ("global-auth-snippet", _NOT_YET, True),
     ("add-headers", _NOT_YET, False),
     ("proxy-set-headers", _NOT_YET, False),
     ("global-allowed-response-headers", _NOT_YET, False),
-    ("allow-snippet-annotations", _NOT_YET, False),
     ("annotations-risk-level", _NOT_YET, False),
     ("annotation-value-word-blocklist", _NOT_YET, False),
     ("allow-cross-namespace-resources", _NOT_YET, False),

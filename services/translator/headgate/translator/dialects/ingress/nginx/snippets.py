@@ -19,16 +19,17 @@ from headgate.translator.dialects.ingress.nginx.facts import facts_of
 from headgate.translator.dialects.ingress.nginx.hosts import rule_paths
 from headgate.translator.fragments.fragment import RouteClaim
 from headgate.translator.manifests.patches import NO_ROUTE_PATCH, RoutePatch
-from headgate.translator.snippets.compose import Composed, compose, nowhere
+from headgate.translator.snippets.compose import Composed, compose, nowhere, within
 from headgate.translator.snippets.errors import SnippetError
 from headgate.translator.snippets.interpret import interpret
 from headgate.translator.snippets.level import NOTHING, AuthVariable, Level, Location, ProxyHeader
-from headgate.translator.snippets.scope import OF_INGRESS, Context, Scope
+from headgate.translator.snippets.scope import ANY_CONSTANTS, Context, Scope
 from headgate.translator.world.graph import Lookups
 
-_NOT_ALLOWED: Final = "snippets are followed only if the translator's setting nginx_allow_snippets is on"
-_ANY_CONSTANTS: Final = dict.fromkeys((*OF_INGRESS, "service_port"), "x")
-"""Stand for those of a path where a snippet is read without one."""
+_NOT_ALLOWED: Final = (
+    "snippets are followed only if the translator's setting nginx_allow_snippets is on, or the ConfigMap's "
+    "allow-snippet-annotations"
+)
 _CATCH_ALL: Final = PathMatch(type=PathType.PREFIX, value="/")
 _ASKING: Final = "forward-auth"
 
@@ -40,7 +41,11 @@ class Snippets:
         """Read the snippets; what cannot be followed goes to the reading."""
         self._ref, self._reading, self._lookups = ref, reading, lookups
         written = reading.group("snippets")
-        if written and not lookups.settings.nginx.allow_snippets:
+        self._is_allowed = lookups.settings.nginx.allow_snippets or written.get("are_allowed", False)
+        self._of_http: str = written.get("of_http", "")
+        self._of_servers: str = written.get("of_servers", "")
+        self._of_locations: str = written.get("of_locations", "")
+        if not self._is_allowed:
             for name in reading.written("snippets"):
                 reading.refuse(name, _NOT_ALLOWED)
             written = {}
@@ -58,7 +63,7 @@ class Snippets:
 
     def _check(self, name: str, text: str, context: Context) -> Level:
         """Read a snippet, and look whether it can be said in the table."""
-        constants = _ANY_CONSTANTS if context is not Context.SERVER else {}
+        constants = ANY_CONSTANTS if context is not Context.SERVER else {}
         try:
             level = interpret(text, Scope(context, constants))
             is_server = context is Context.SERVER
@@ -110,25 +115,28 @@ class Snippets:
 
     def _composed(self, claim: RouteClaim) -> Composed | None:
         server = self._server_of(claim.host)
-        if not self._location and server is NOTHING:
+        text = _joined(self._of_locations, self._location)
+        if not text and server == NOTHING:
             return None
         try:
-            constants = _constants(claim)
-            location = interpret(self._location, Scope(Context.LOCATION, constants)) if self._location else NOTHING
-            return compose(server, location)
+            return compose(server, interpret(text, Scope(Context.LOCATION, _constants(claim))))
         except SnippetError as error:
             fault = f"snippet of Ingress {self._ref.namespace}/{self._ref.name}: {error}"
             return Composed((PluginUse(name=NginxRewriteConfig.plugin, fault=fault),), {})
 
     def _server_of(self, host: str) -> Level:
-        """Return the server's snippet of a host; one that cannot be followed refuses requests of its Ingress alone."""
-        if not self._lookups.settings.nginx.allow_snippets:
-            return NOTHING
-        text = facts_of(self._lookups, host).server_snippet
-        try:
-            return interpret(text, Scope(Context.SERVER)) if text else NOTHING
-        except SnippetError:
-            return NOTHING
+        """Return what is said in the server of a host, and around it.
+
+        A snippet of an Ingress that cannot be followed refuses requests of its Ingress alone.
+        """
+        outer = interpret(self._of_http, Scope(Context.HTTP)) if self._of_http else NOTHING
+        own = facts_of(self._lookups, host).server_snippet if self._is_allowed else ""
+        for text in (_joined(own, self._of_servers), self._of_servers):
+            try:
+                return within(outer, interpret(text, Scope(Context.SERVER)))
+            except SnippetError:
+                continue
+        return outer
 
     # Questions to a service
 
@@ -167,6 +175,11 @@ class Snippets:
                 yield _location_claim(claim, location.path, nowhere(location.level, server), Rank(path_priority=1))
             if server.steps:
                 yield _location_claim(claim, _CATCH_ALL, nowhere(NOTHING, server), Rank(is_default=True))
+
+
+def _joined(*texts: str) -> str:
+    """Return snippets of one block as one: each is a whole by itself, as it was read alone before."""
+    return "\n".join(text for text in texts if text)
 
 
 def _changed(before: Mapping[str, str], headers: Mapping[str, str]) -> dict[str, str]:

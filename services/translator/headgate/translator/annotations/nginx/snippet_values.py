@@ -1,0 +1,25 @@
+"""Snippets as values of options: a text that can be interpreted."""
+
+from collections.abc import Callable
+from typing import Final
+
+from headgate.translator.snippets.compose import compose
+from headgate.translator.snippets.interpret import interpret
+from headgate.translator.snippets.level import NOTHING, Location
+from headgate.translator.snippets.scope import ANY_CONSTANTS, Context, Scope
+
+SNIPPETS_FOLLOWED: Final = "directives that have a meaning here are followed, and a snippet with another one is refused"
+
+
+def snippet(context: Context) -> Callable[[str], str]:
+    """Return what takes a snippet that can be followed in a context of the ConfigMap."""
+    is_location = context is Context.LOCATION
+
+    def read(text: str) -> str:
+        level = interpret(text, Scope(context, ANY_CONSTANTS if is_location else {}))
+        if location := next(iter(level.of(Location)), None):
+            raise location.directive.error("a location of all servers is not followed here")
+        compose(*((NOTHING, level) if is_location else (level, NOTHING)))
+        return text
+
+    return read
