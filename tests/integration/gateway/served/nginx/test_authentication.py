@@ -329,3 +329,10 @@ async def test_two_authentications_of_which_any_is_enough_send_to_sign_in(shop: 
     assert [await shop.proxy.status(**login("uname", "pwd")), await shop.proxy.status(**login())] == [200, 200]
     got = await shop.proxy.get("/?a=b&c=d")
     assert (got.status, got["location"]) == (302, f"http://{HOST}/auth/start?rd=http://{HOST}%2F%3Fa%3Db%26c%3Dd")
+
+
+async def test_the_service_sees_the_password_that_was_checked_and_the_upstream_does_not(shop: World) -> None:
+    shop.proxy.apply(nginx_ingress(**BASIC, **asking(shop)))
+    assert [await shop.proxy.status(), await shop.proxy.status(**login())] == [401, 200]
+    assert sent(shop, "Authorization", "auth") == login()["Authorization"]
+    assert sent(shop, "Authorization") is None

@@ -100,13 +100,17 @@ def test_plain_password_of_a_file_is_checked() -> None:
     assert not read_hash("{PLAIN}secret").check(b"{PLAIN}secret")
 
 
-async def test_user_whose_hash_cannot_be_used_stays_out_alone_where_that_is_asked_for() -> None:
+async def test_user_whose_hash_cannot_be_used_stays_out_alone_where_that_is_asked_for(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     text = "a line\njack:{PLAIN}secret:a comment\njill:unusable\njack:{PLAIN}other\n"
     config = {"htpasswd": text, "users": [{"username": "joe", "hash": "$5$x$y"}], "skip_invalid": True}
     assert await status(config, asking()) == 200
     assert await status(config, asking(password="other")) == 401
     assert await status(config, asking("jill", "unusable")) == 401
     assert await status(config, asking("joe", "")) == 401
+    assert caplog.messages[0].startswith("basic-auth of a|r: 2 users cannot come in")
+    assert "unusable" not in caplog.text
 
 
 async def test_file_of_htpasswd_is_read() -> None:

@@ -51,13 +51,21 @@ class BasicAuthConfig(AuthenticationConfig, plugin="basic-auth"):
 
     def hashes(self) -> list[tuple[str, str]]:
         """Return the names and hashes that can be read here. Raises ValueError, without the hash in its text."""
-        users = [(user.username, user.hash.reveal()) for user in self.users if user.hash and user.hash is not SEALED]
-        if self.htpasswd is not None and self.htpasswd is not SEALED:
-            users += read_htpasswd(self.htpasswd.reveal(), skip_invalid=self.skip_invalid)
+        users = self._lines()
         if self.skip_invalid:
             return list(usable_hashes(users))
         for name, kept in users:
             check_hash_of(name, kept)
+        return users
+
+    def count_skipped(self) -> int:
+        """Count the users whose hashes cannot be used."""
+        return len(self._lines()) - len(self.hashes())
+
+    def _lines(self) -> list[tuple[str, str]]:
+        users = [(user.username, user.hash.reveal()) for user in self.users if user.hash and user.hash is not SEALED]
+        if self.htpasswd is not None and self.htpasswd is not SEALED:
+            users += read_htpasswd(self.htpasswd.reveal(), skip_invalid=self.skip_invalid)
         return users
 
     @model_validator(mode="after")

@@ -40,6 +40,14 @@ class BasicAuth(Authenticator[BasicAuthConfig]):
         self.finds_consumer = not config.has_users
         self._kept = {name.encode(): hashed for name, hashed in _read_users(config).items()}
         self._hashes = tuple(self._kept.values())
+        if skipped := config.count_skipped():
+            # Their names are sealed with the hashes.
+            services.logger.warning(
+                "basic-auth of %s: %d users cannot come in, as their hashes are none that can be checked; "
+                "make them with `htpasswd -B`",
+                services.scope,
+                skipped,
+            )
         self._right: Keyed[bool] = Keyed(_REMEMBERED)
         self._waiting = 0
         self._turn = asyncio.Lock()

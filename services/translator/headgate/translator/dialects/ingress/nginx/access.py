@@ -54,12 +54,23 @@ NO_ACCESS: Final = Access()
 
 def read_access(ref: ObjectRef, reading: Reading, lookups: Lookups) -> Access:
     """Return what lets requests in; what is wrong goes to the reading."""
-    found = (_login(ref, reading, lookups), _asking(ref, reading, lookups))
+    login, asking = _login(ref, reading, lookups), _asking(ref, reading, lookups)
+    if login is not None and asking is not None:
+        login, asking = _hidden_last(login, asking)
     return Access(
         networks=_networks(reading),
-        authentications=tuple(use for use in found if use is not None),
+        authentications=tuple(use for use in (login, asking) if use is not None),
         is_any_enough=reading.group("satisfy").get("rule") == "any",
         exempt=reading.group("no_auth").get("paths", (CHALLENGES,)),
+    )
+
+
+def _hidden_last(login: PluginUse, asking: PluginUse) -> tuple[PluginUse, PluginUse]:
+    """Have the service see name and password too, and the upstream only what the service says in their place."""
+    named = [*asking.config.get("upstream_headers", []), "Authorization"]  # type: ignore[misc] # a list of names
+    return (
+        login.model_copy(update={"config": {**login.config, "hide_credentials": False}}),
+        asking.model_copy(update={"config": {**asking.config, "upstream_headers": named}}),
     )
 
 

@@ -7,6 +7,7 @@ from headgate.common.resources import ObjectRef
 from headgate.common.table import ClientAuth, TlsPolicy
 from headgate.translator.annotations.nginx import NGINX_TABLE
 from headgate.translator.annotations.reading import Reading
+from headgate.translator.objects.plugin_uses import MISSING_SECRET
 from headgate.translator.sources.certificates import SECRETS
 from headgate.translator.world.graph import Lookups
 
@@ -70,7 +71,7 @@ def _authorities(ref: ObjectRef, named: str, reading: Reading, lookups: Lookups)
     secret = lookups.get(SECRETS, ref.namespace, name)
     fault = ""
     if secret is None:
-        fault = "not found, or the watcher does not read Secrets of its type (HEADGATE_WATCH_SECRETS=all)"
+        fault = MISSING_SECRET
     elif not secret.authorities_pem:
         fault = "has no readable certificates under ca.crt"
     elif secret.revocations_pem == "":

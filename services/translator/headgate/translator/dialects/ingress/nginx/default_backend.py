@@ -74,9 +74,10 @@ class DefaultBackend:
 
     def with_fallback(self, route: Route) -> Route:
         """Return the route with the default backend behind its own."""
-        if self._upstream is None or not route.backends:
+        if self._upstream is None or not route.backends or not route.backends[0].upstream:
             return route
-        key = f"{self._ref.cluster}/{self._ref.namespace}/{self._ref.resource}/{self._ref.name}/{_target(route)}"
+        upstream = route.backends[0].upstream
+        key = f"{self._ref.cluster}/{self._ref.namespace}/{self._ref.resource}/{self._ref.name}/{upstream}"
         if key not in self._groups:
             told = HeaderChanges(set=self._headers(route) | {"X-Code": _NO_ENDPOINTS, "X-Format": "$http_accept"})
             fallback = Backend(upstream=self._upstream.key, plugins=(PluginUse.of(ProxyRewriteConfig(headers=told)),))
@@ -96,5 +97,5 @@ class DefaultBackend:
 
 def _target(route: Route) -> str:
     """Return Service and port of a route's backend."""
-    key = UpstreamKey.parse(route.backends[0].target) if route.backends else UpstreamKey("", "", "")
-    return f"{key.name}:{key.port}"
+    key = UpstreamKey.parse(route.backends[0].upstream) if route.backends else UpstreamKey("", "", "")
+    return f"{key.name}:{'' if key.port is None else key.port}"
