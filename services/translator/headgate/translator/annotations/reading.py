@@ -48,6 +48,14 @@ class Reading:
         self.dropping: list[str] = []
         """Names of annotations that cannot be read, so that nothing of the object is served."""
 
+    def copy(self) -> "Reading":
+        """Return a reading that says the same, and to which more may be noted."""
+        copied = Reading(self._table, self._defaults)
+        copied._groups, copied._written = self._groups, dict(self._written)  # fields are never changed once read
+        copied.problems, copied.unreadable = list(self.problems), list(self.unreadable)
+        copied.dropping = list(self.dropping)
+        return copied
+
     def note(self, name: str, written: Any) -> None:
         """Take what is written of an annotation that is not read."""
         self._written[name] = written

@@ -188,7 +188,9 @@ def _tls_claims(hosts: tuple[str, ...], policy: IngressPolicy, nginx: NginxIngre
 
 
 def _with_policy(claim: RouteClaim, ref: ObjectRef, policy: IngressPolicy, nginx: NginxIngress) -> RouteClaim:
-    patch = policy.patch.over(nginx.patch(claim)) if nginx.policy is not None else policy.patch
+    patch = policy.patch
+    if nginx.policy is not None:
+        patch = nginx.patch(claim) if patch is NO_ROUTE_PATCH else patch.over(nginx.patch(claim))
     if not patch.said and policy.refusal is None:
         return claim._replace(route=nginx.with_fallback(claim.route))
     change: JsonObject = {"when": policy.patch.when, "rank": _rank(claim.route.rank, policy)}

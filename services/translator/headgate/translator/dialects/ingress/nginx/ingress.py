@@ -5,6 +5,7 @@ https://kubernetes.github.io/ingress-nginx/user-guide/ingress-path-matching/ des
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Final
 
 from headgate.common.plugins.traffic.proxy_rewrite import HeaderChanges, ProxyRewriteConfig
@@ -193,11 +194,7 @@ class NginxIngress:
         target = policy.rewrite.get("target")
         if not target or target == path.value or path.type is not PathType.REGEX:
             return None
-        prefix = policy.rewrite.get("prefix")
-        headers = HeaderChanges(set={"X-Forwarded-Prefix": prefix}) if prefix else HeaderChanges()
-        pattern = f"(?s)^.*?(?:{path.value}).*$"
-        config = ProxyRewriteConfig(regex_uri=(pattern, target), regex_ignore_case=True, headers=headers)
-        return PluginUse.of(config)
+        return _rewriting(path.value, target, policy.rewrite.get("prefix"))
 
     # Which more there are
 
@@ -272,6 +269,13 @@ def _prefix_told(prefix: str | None) -> PluginUse | None:
         return None
     headers = HeaderChanges(set={"X-Forwarded-Prefix": caught_as_variables(prefix)})
     return PluginUse.of(ProxyRewriteConfig(headers=headers))
+
+
+@lru_cache(maxsize=4096)
+def _rewriting(path: str, target: str, prefix: str | None) -> PluginUse:
+    headers = HeaderChanges(set={"X-Forwarded-Prefix": prefix}) if prefix else HeaderChanges()
+    pattern = f"(?s)^.*?(?:{path}).*$"
+    return PluginUse.of(ProxyRewriteConfig(regex_uri=(pattern, target), regex_ignore_case=True, headers=headers))
 
 
 def _redirect_to(url: str, code: int) -> PluginUse:

@@ -1,7 +1,8 @@
 """The options of ingress-nginx' ConfigMap, as look-ups: a change translates the Ingresses again that it holds for."""
 
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 from headgate.common.problems import Problem, Severity
 from headgate.common.resources import ObjectRef
@@ -19,10 +20,11 @@ from headgate.translator.world.graph import Level, Lookups, Rule
 _PROXY: Final = "PROXY"
 
 
-class NginxOptions(NamedTuple):
-    """What the ConfigMap says."""
+@dataclass(frozen=True, slots=True, eq=False)
+class NginxOptions:
+    """What the ConfigMap says. `eq=False`: policies that were read are found again by these very options."""
 
-    groups: Mapping[str, Mapping[str, Any]] = {}
+    groups: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Fields by group, as those of annotations."""
     unreadable: tuple[str, ...] = ()
     """Keys that keep requests out and cannot be followed."""

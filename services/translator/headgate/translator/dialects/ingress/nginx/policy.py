@@ -1,7 +1,8 @@
 """What the annotations of ingress-nginx on one Ingress say, as parts of routes and upstreams."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -50,6 +51,8 @@ _MAX_ATTEMPTS: Final = 10
 _MAX_BUFFER: Final = 16 << 20
 _DEFAULT_BUFFER: Final = 1 << 20
 _TRIES: Final = 3
+_POLICIES: Final = 4096
+"""Sets of annotations that are kept read."""
 _LIMIT_ORDER: Final = 3500
 _GZIP_TYPES: Final = (
     "application/atom+xml",
@@ -96,7 +99,32 @@ class NginxPolicy:
 
 
 def read_nginx_policy(name: str, annotations: JsonObject, options: NginxOptions = NO_OPTIONS) -> NginxPolicy:
-    """Read the annotations of ingress-nginx of the Ingress with a name."""
+    """Read the annotations of ingress-nginx of the Ingress with a name.
+
+    Most Ingresses of a cluster have the same few sets of annotations: each set is read once.
+    """
+    if all(isinstance(value, str) for value in annotations.values()):
+        policy = _read_once(tuple(annotations.items()), options)
+    else:
+        policy = _read(annotations, options)
+    plugins = tuple(_counted_for(name, use) for use in policy.patch.plugins)
+    patch = policy.patch.model_copy(update={"plugins": plugins}) if plugins else policy.patch
+    return replace(policy, reading=policy.reading.copy(), patch=patch)
+
+
+def _counted_for(name: str, use: PluginUse) -> PluginUse:
+    """Return a limit that counts the requests of one Ingress together; of other plugins the use as it is."""
+    if use.name not in (LimitReqConfig.plugin, LimitConnConfig.plugin):
+        return use
+    return use.model_copy(update={"config": {**use.config, "group": f"Ingress {name}"}})
+
+
+@lru_cache(maxsize=_POLICIES)
+def _read_once(annotations: tuple[tuple[str, Any], ...], options: NginxOptions) -> NginxPolicy:
+    return _read(dict(annotations), options)
+
+
+def _read(annotations: JsonObject, options: NginxOptions) -> NginxPolicy:
     reading = read_nginx_annotations(annotations, options.groups)
     balancing, affinity = _balancing(reading), _stickiness(reading)
     upstream = reading.group("upstream")
@@ -107,7 +135,7 @@ def read_nginx_policy(name: str, annotations: JsonObject, options: NginxOptions 
             timeouts=_timeouts(reading),
             retries=_retries(reading),
             stickiness=affinity,
-            plugins=tuple(_plugins(reading, name)),
+            plugins=tuple(_plugins(reading)),
             mirrors=_mirrors(reading),
             max_body=reading.group("route").get("max_body", DEFAULT_BODY) or None,
             buffer_request=reading.group("route").get("buffer_request"),
@@ -176,13 +204,13 @@ def _tracing(reading: Reading) -> Tracing | None:
     return Tracing(share=share, heeds_parent=tracing.get("trusts", True) and share is None)
 
 
-def _plugins(reading: Reading, name: str) -> list[PluginUse]:
+def _plugins(reading: Reading) -> list[PluginUse]:
     """Return the plugins that stand for annotations, but for those that depend on the path, and for `access`."""
     found = (
         *_blocked(reading),
         _cors(reading),
         _addresses(reading),
-        *_limits(reading, name),
+        *_limits(reading),
         _gzip(reading),
         _answer_headers(reading),
     )
@@ -269,11 +297,10 @@ def _address_rule(pattern: str, replacement: str) -> AddressRule:
     return AddressRule(pattern=pattern.removeprefix("~"), replacement=replacement, is_regex=is_regex)
 
 
-def _limits(reading: Reading, name: str) -> list[PluginUse]:
+def _limits(reading: Reading) -> list[PluginUse]:
     limits = reading.group("limits")
     burst, exempt = limits.get("burst", _BURST), limits.get("exempt", ())
     shared: dict[str, Any] = {"allowlist": exempt} if exempt else {}
-    shared["group"] = f"Ingress {name}"
     of_rates = {"rejected_code": limits["rate_status"]} if "rate_status" in limits else {}
     of_connections = {"rejected_code": limits["connection_status"]} if "connection_status" in limits else {}
     rates = [(limits.get("per_second", 0), 1), (limits.get("per_minute", 0), 60)]
