@@ -152,6 +152,37 @@ _OWN: Final = (
         does="Paths of Ingresses that are not redirected to HTTPS.",
         example="/.well-known/acme-challenge",
     ),
+    *(
+        NginxAnnotation(
+            name=name,
+            sets=f"headers.{field}",
+            read=values.basic,
+            value="namespace/ConfigMap",
+            does=does,
+            example="ingress-nginx/headers",
+        )
+        for name, field, does in (
+            ("add-headers", "answers", "Headers that all answers get."),
+            ("proxy-set-headers", "requests", "Headers that all requests to upstreams get."),
+        )
+    ),
+    NginxAnnotation(
+        name="global-allowed-response-headers",
+        sets="custom_headers.allowed",
+        read=values.header_list,
+        value="headers, separated by commas",
+        does="Headers that Ingresses may add to answers by `custom-headers`.",
+        example="X-Frame-Options,X-Shop",
+    ),
+    NginxAnnotation(
+        name="allow-cross-namespace-resources",
+        sets="security.crosses_namespaces",
+        read=values.boolean,
+        value="boolean",
+        default="false",
+        does="Whether Secrets and ConfigMaps that annotations name may be of other namespaces.",
+        example="true",
+    ),
     NginxAnnotation(
         name="no-auth-locations",
         sets="no_auth.paths",
@@ -293,12 +324,8 @@ _REFUSED: Final = (
     ("main-snippet", "there is no process of nginx that it could configure", False),
     ("stream-snippet", _NOT_YET, False),
     ("global-auth-snippet", _NOT_YET, True),
-    ("add-headers", _NOT_YET, False),
-    ("proxy-set-headers", _NOT_YET, False),
-    ("global-allowed-response-headers", _NOT_YET, False),
     ("annotations-risk-level", _NOT_YET, False),
     ("annotation-value-word-blocklist", _NOT_YET, False),
-    ("allow-cross-namespace-resources", _NOT_YET, False),
     ("enable-brotli", _NOT_YET, False),
     ("brotli-level", _NOT_YET, False),
     ("brotli-min-length", _NOT_YET, False),

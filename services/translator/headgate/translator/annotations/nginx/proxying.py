@@ -166,10 +166,12 @@ PROXYING = (
     ),
     NginxAnnotation(
         name="custom-headers",
+        sets="custom_headers.source",
         read=values.basic,
         value="namespace/ConfigMap",
+        does="Headers of answers, of those that `global-allowed-response-headers` in the ConfigMap allows.",
         example="default/headers",
-        ignored="ConfigMaps that annotations name are not read yet",
+        guards=True,
         risk=Risk.MEDIUM,
     ),
     NginxAnnotation(

@@ -3,7 +3,6 @@
 What ingress-nginx answers with 503, such as a Secret that is missing, refuses all requests here too.
 """
 
-import re
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qs, urlsplit
@@ -14,7 +13,6 @@ from headgate.common.plugins.authentication.forward_auth import ForwardAuthConfi
 from headgate.common.plugins.cautions import cautions
 from headgate.common.plugins.checking import check_use
 from headgate.common.plugins.errors import PluginFault
-from headgate.common.plugins.fields import is_reserved
 from headgate.common.plugins.security.ip_restriction import IpRestrictionConfig
 from headgate.common.plugins.security.satisfy_any import SatisfyAnyConfig
 from headgate.common.resources import ObjectRef
@@ -22,12 +20,11 @@ from headgate.common.sealing import ClusterValue
 from headgate.common.table import PluginUse
 from headgate.translator.annotations.reading import Reading
 from headgate.translator.dialects.ingress.nginx.client_tls import CHALLENGES
+from headgate.translator.dialects.ingress.nginx.headers import named_headers
 from headgate.translator.objects.plugin_uses import MISSING_SECRET
 from headgate.translator.sources.certificates import SECRETS, values_of
-from headgate.translator.sources.config_maps import CONFIG_MAPS
 from headgate.translator.world.graph import Lookups
 
-_HEADER: Final = re.compile(r"[A-Za-z0-9_-]+")
 _FILE_KEY: Final = "auth"
 _TIMEOUT_S: Final = 60.0
 _ESCAPED_URL: Final = "$pass_access_scheme://$http_host$escaped_request_uri"
@@ -128,12 +125,13 @@ def _secret_values(ref: ObjectRef, named: str, reading: Reading, lookups: Lookup
     if not named:
         reading.close("auth-secret" if reading.has("auth-secret") else "auth-type", "must be together with auth-secret")
         return None
-    if (slash and namespace != ref.namespace) or "/" in namespace:
+    namespace = namespace if slash else ref.namespace
+    if namespace != ref.namespace and not reading.group("security").get("crosses_namespaces", False):
         reading.close("auth-secret", f"must be a Secret of namespace {ref.namespace}")
         return None
-    secret = lookups.get(SECRETS, ref.namespace, name)
+    secret = lookups.get(SECRETS, namespace, name)
     if secret is None or secret.held is None:
-        reading.close("auth-secret", f"Secret {ref.namespace}/{name} {MISSING_SECRET}")
+        reading.close("auth-secret", f"Secret {namespace}/{name} {MISSING_SECRET}")
         return None
     return values_of(secret.held, lookups.cluster)
 
@@ -153,7 +151,12 @@ def _asking(ref: ObjectRef, reading: Reading, lookups: Lookups) -> PluginUse | N
     if ".." in urlsplit(url).netloc:
         reading.close(field, "must be a URL that begins with http:// or https://, with a host")
         return None
-    headers = _own_headers(ref, written.get("headers_from", ""), reading, lookups)
+    named = written.get("headers_from", "")
+    headers = (
+        named_headers(ref, "auth-proxy-set-headers", named, reading, lookups)
+        if named and not lookups.is_assumed
+        else {}
+    )
     use = PluginUse(name=ForwardAuthConfig.plugin, config=_forward_auth(reading, written, url, headers))
     try:
         check_use(use)
@@ -163,23 +166,6 @@ def _asking(ref: ObjectRef, reading: Reading, lookups: Lookups) -> PluginUse | N
     for one in cautions(use):
         reading.caution(field, one.message)
     return use
-
-
-def _own_headers(ref: ObjectRef, named: str, reading: Reading, lookups: Lookups) -> dict[str, str]:
-    """Return the headers in the ConfigMap that the Ingress names; none where it cannot be used, which is noted."""
-    if not named or lookups.is_assumed:
-        return {}
-    namespace, _, name = named.rpartition("/")
-    config_map = lookups.get(CONFIG_MAPS, ref.namespace, name) if namespace in ("", ref.namespace) else None
-    if config_map is None:
-        reading.close("auth-proxy-set-headers", f"must be a ConfigMap of namespace {ref.namespace}; {named} is none")
-        return {}
-    headers = config_map.as_dict()
-    wrong = next((name for name in headers if not _HEADER.fullmatch(name) or is_reserved(name)), None)
-    if wrong is not None:
-        reading.close("auth-proxy-set-headers", f"must name headers that can be set; {wrong[:60]!r} is none")
-        return {}
-    return headers
 
 
 def _forward_auth(reading: Reading, written: dict[str, Any], url: str, own: dict[str, str]) -> dict[str, Any]:

@@ -65,10 +65,11 @@ def _client_auth(ref: ObjectRef, written: dict[str, Any], reading: Reading, look
 def _authorities(ref: ObjectRef, named: str, reading: Reading, lookups: Lookups) -> tuple[str, str] | None:
     """Return authorities and revocation lists of a Secret; None where it cannot be used, which is noted."""
     namespace, _, name = named.rpartition("/")
-    if namespace not in ("", ref.namespace):
+    namespace = namespace or ref.namespace
+    if namespace != ref.namespace and not reading.group("security").get("crosses_namespaces", False):
         reading.close("auth-tls-secret", f"must be a Secret of namespace {ref.namespace}")
         return None
-    secret = lookups.get(SECRETS, ref.namespace, name)
+    secret = lookups.get(SECRETS, namespace, name)
     fault = ""
     if secret is None:
         fault = MISSING_SECRET
@@ -77,6 +78,6 @@ def _authorities(ref: ObjectRef, named: str, reading: Reading, lookups: Lookups)
     elif secret.revocations_pem == "":
         fault = "has a revocation list under ca.crl that cannot be read"
     if secret is None or not secret.authorities_pem or fault:
-        reading.close("auth-tls-secret", f"Secret {ref.namespace}/{name} {fault}")
+        reading.close("auth-tls-secret", f"Secret {namespace}/{name} {fault}")
         return None
     return secret.authorities_pem, secret.revocations_pem or ""

@@ -32,6 +32,7 @@ from headgate.translator.dialects.ingress.nginx.access import NO_ACCESS, read_ac
 from headgate.translator.dialects.ingress.nginx.client_tls import CHALLENGES, client_tls
 from headgate.translator.dialects.ingress.nginx.default_backend import DefaultBackend
 from headgate.translator.dialects.ingress.nginx.facts import facts_of, has_certificate, is_nginx_class
+from headgate.translator.dialects.ingress.nginx.headers import header_uses
 from headgate.translator.dialects.ingress.nginx.hosts import makes_patterns
 from headgate.translator.dialects.ingress.nginx.options import options_of
 from headgate.translator.dialects.ingress.nginx.policy import NginxPolicy, read_nginx_policy
@@ -70,6 +71,7 @@ class NginxIngress:
         """How TLS is spoken with clients of its hosts."""
         if self.policy is not None and not lookups.settings.nginx.enable_ssl_passthrough:
             _warn_of_passthrough(self.policy.reading)
+        self._headers = header_uses(ref, self.policy.reading, lookups) if self.policy is not None else ()
         self._access = read_access(ref, self.policy.reading, lookups) if self.policy is not None else NO_ACCESS
 
     @property
@@ -142,7 +144,7 @@ class NginxIngress:
             rewrite = _prefix_told(policy.rewrite.get("prefix"))
         depending = tuple(use for use in (redirect, rewrite, hsts) if use is not None)
         access = self._access.uses(claim.route.path.value, self._snippets.with_auth)
-        plugins = (*access, *errors, *policy.patch.plugins, *depending)
+        plugins = (*access, *errors, *policy.patch.plugins, *self._headers, *depending)
         patch = snippets.over(policy.patch.model_copy(update={"plugins": plugins}))
         if patch.stickiness is not None and not patch.stickiness.path:
             sticky = patch.stickiness.model_copy(update={"path": self._cookie_path(claim)})
