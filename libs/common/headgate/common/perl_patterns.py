@@ -61,6 +61,15 @@ def compile_perl_pattern(pattern: str, *, ignore_case: bool = False) -> PerlPatt
             raise other from error
 
 
+def is_linear(pattern: str) -> bool:
+    """Whether RE2 takes a pattern, so that no bound is needed."""
+    try:
+        compile_pattern(pattern)
+    except ValueError:
+        return False
+    return True
+
+
 class _Linear:
     """A pattern of RE2."""
 

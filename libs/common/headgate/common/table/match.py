@@ -28,11 +28,16 @@ class PathMatch(Entry):
     value: str
     ignore_case: bool = False
     """For `REGEX` only."""
+    perl: bool = False
+    """For `REGEX` only: one of Perl that RE2 does not take, for look-around and back-references; matching it is bounded
+    (`headgate.common.perl_patterns`), and a request that comes to a bound is refused."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.ignore_case and self.type is not PathType.REGEX:
             raise ValueError("ignore_case is for regex paths only")
+        if self.perl and self.type is not PathType.REGEX:
+            raise ValueError("perl is for regex paths only")
         return self
 
 

@@ -11,13 +11,15 @@ length, longest first; `StartIndex` is the same for a host all of whose prefixes
 """
 
 import math
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
+from headgate.common.perl_patterns import PerlPattern
 from headgate.common.table import PathType, Rank, Route
 from headgate.common.table.rank import BeforePath, WithinPath
 from headgate.gateway.errors import BadMatch
-from headgate.gateway.model.patterns import PatternSet, compile_pattern, literal_beginning
+from headgate.gateway.model.patterns import MAX_CHECKS_S, PatternSet, compile_pattern, compile_perl, literal_beginning
 from headgate.gateway.model.steps import Steps
 from headgate.gateway.proxy.heads.paths import plain_escapes
 from headgate.gateway.proxy.seam import NEEDS_BODY, NeedsBody
@@ -47,6 +49,8 @@ class PathRule(NamedTuple):
     """Of the route within its host."""
     rank: Rank = _NO_RANK
     ignore_case: bool = False
+    perl: PerlPattern | None = None
+    """In the place of RE2, for patterns that it does not take."""
     condition: CompiledCondition | None = None
     fault: str = ""
     """Why the route cannot be matched as it says: it then comes after all others, and answers what no other takes."""
@@ -75,6 +79,8 @@ class PathRule(NamedTuple):
                 return path == self.value
             case PathType.STRING_PREFIX:
                 return path.startswith(self.value)
+            case PathType.REGEX if self.perl is not None:
+                return self.perl.search(path) is not None
             case PathType.REGEX:
                 pattern = compile_pattern(self.value.decode(), "path.value", ignore_case=self.ignore_case)
                 return pattern.match(path) is not None
@@ -88,16 +94,18 @@ def compile_rule(route: Route, position: int = 0) -> PathRule:
     One whose pattern or condition cannot be compiled keeps what is certain of its path: requests that no other route
     takes are answered by it with an error that says what is wrong, and those of other routes are theirs.
     """
-    path, value = route.path, route.path.value
+    path, value, perl = route.path, route.path.value, None
     try:
-        if path.type is PathType.REGEX:
+        if path.perl:
+            perl = compile_perl(value, "path.value", ignore_case=path.ignore_case)
+        elif path.type is PathType.REGEX:
             compile_pattern(value, "path.value", ignore_case=path.ignore_case)
     except BadMatch as bad:
         beginning = "" if path.ignore_case else literal_beginning(value)
         return PathRule(PathType.STRING_PREFIX, beginning.encode(), position, route.rank, fault=str(bad))
     raw = value.encode()
     literal = raw if path.type is PathType.REGEX else plain_escapes(raw)
-    rule = PathRule(path.type, literal, position, route.rank, path.ignore_case)
+    rule = PathRule(path.type, literal, position, route.rank, path.ignore_case, perl)
     if route.when is None:
         return rule
     try:
@@ -188,7 +196,7 @@ class _PatternGroup(NamedTuple, Generic[T]):
 class RankedIndex(Generic[T]):
     """The routes of one host by path, each with a rank and perhaps a condition; immutable."""
 
-    __slots__ = ("_certain", "_exact", "_groups", "_lengths", "_prefixes", "_starts")
+    __slots__ = ("_certain", "_exact", "_groups", "_has_checks", "_lengths", "_prefixes", "_starts")
 
     def __init__(self, rules: Iterable[tuple[PathRule, Ranked[T]]], groups: Sequence[_PatternGroup[T]]) -> None:
         """Index rules that are no patterns, in the order of their ranks, beside patterns."""
@@ -218,6 +226,7 @@ class RankedIndex(Generic[T]):
         self._starts: Mapping[bytes, Sequence[Ranked[T]]] = starts
         self._lengths = _longest_first(prefixes), _longest_first(starts)
         self._groups = tuple(groups)
+        self._has_checks = any(group.patterns.has_checks for group in groups)
 
     def match(self, path: bytes, source: "RequestSource") -> T | NeedsBody | None:
         """Return the best route that takes a path and whose condition takes the request."""
@@ -260,11 +269,12 @@ class RankedIndex(Generic[T]):
 
     def _add_patterns(self, path: bytes, found: list[Ranked[T]]) -> None:
         """Add the routes whose patterns take the path, as long as they can win."""
+        ends = time.thread_time() + MAX_CHECKS_S if self._has_checks else math.inf
         bound = min((ranked.rank for ranked in found if ranked.decide is None), default=None)
         for patterns, routes in self._groups:
             if bound is not None and routes[0].rank > bound:
                 return
-            for index in patterns.match(path):
+            for index in patterns.match(path, ends):
                 found.append(routes[index])
                 if routes[index].decide is None:
                     return
@@ -298,7 +308,8 @@ def index_paths(rules: Sequence[tuple[PathRule, T]]) -> Steps[Index[T]]:
     groups = []
     for start in range(0, len(patterns), PATTERNS_AT_ONCE):
         group = patterns[start : start + PATTERNS_AT_ONCE]
-        sources = [(rule.value.decode(), rule.ignore_case) for rule, _ in group]
-        groups.append(_PatternGroup(PatternSet(sources), [route for _, route in group]))
+        sources = [("" if rule.perl else rule.value.decode(), rule.ignore_case) for rule, _ in group]
+        checks = {index: rule.perl for index, (rule, _) in enumerate(group) if rule.perl is not None}
+        groups.append(_PatternGroup(PatternSet(sources, checks=checks), [route for _, route in group]))
         yield
     return RankedIndex((item for item in ranked if item[0].type is not PathType.REGEX), groups)

@@ -6,6 +6,7 @@ All or nothing: a directive that is not in the table, or that says what cannot b
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from headgate.common.perl_patterns import is_linear
 from headgate.common.table import PathMatch, PathType
 from headgate.translator.snippets import headers, rewriting, settings
 from headgate.translator.snippets.access import read_auth_variable, read_methods, read_rule
@@ -164,7 +165,10 @@ def _path_of(directive: Directive) -> tuple[str, PathMatch]:
         raise directive.error("needs a path; named locations are not followed here")
     if modifier in ("~", "~*"):
         rewriting.check_pattern(directive, path)
-        return modifier, PathMatch(type=PathType.REGEX, value=_from_beginning(path), ignore_case=modifier == "~*")
+        value = _from_beginning(path)
+        ignores_case = modifier == "~*"
+        is_perl = not is_linear(value)
+        return modifier, PathMatch(type=PathType.REGEX, value=value, ignore_case=ignores_case, perl=is_perl)
     if modifier not in ("", "=", "^~"):
         raise directive.error(f"{modifier[:40]!r} is none of =, ^~, ~ and ~*")
     if not path.startswith("/"):

@@ -52,6 +52,30 @@ async def test_a_rewrite_with_captures_gets_the_rest_of_the_path_and_keeps_the_q
     assert await two.proxy.status("/other") == 404
 
 
+async def test_a_pattern_with_look_around_takes_paths_and_rewrites_them(two: World) -> None:
+    two.proxy.apply(
+        nginx_ingress(path="/app/(?!admin)(.*)", rewrite_target="/$1", x_forwarded_prefix="/app"),
+        nginx_ingress("other", path="/app/.*", use_regex="true", to="two"),
+    )
+    assert await two.proxy.bodies(1, "/APP/users?a=b") == ["one"]
+    assert asked(two) == "GET /users?a=b HTTP/1.1"
+    assert sent(two, "X-Forwarded-Prefix") == "/app"
+    assert await two.proxy.bodies(1, "/app/admin") == ["two"]
+
+
+async def test_a_path_that_brings_a_pattern_to_its_bound_is_refused(two: World) -> None:
+    two.proxy.apply(nginx_ingress(path="/(?!x)(a+)+$", use_regex="true"))
+    assert await two.proxy.bodies(1, "/aaa") == ["one"]
+    assert await two.proxy.status("/" + "a" * 300 + "!") == 500
+    assert await two.proxy.status("/aaa") == 200
+
+
+async def test_a_pattern_that_nothing_takes_is_reported_at_its_path(two: World) -> None:
+    manifest = nginx_ingress(path="/a(", use_regex="true")
+    two.proxy.apply(manifest)
+    assert two.proxy.errors(manifest) == ["InvalidPath"]
+
+
 async def test_patterns_ignore_case_and_begin_where_the_path_begins(two: World) -> None:
     two.proxy.apply(nginx_ingress(path="/api", use_regex="true"))
     assert await two.proxy.bodies(1, "/API/v1") == ["one"]

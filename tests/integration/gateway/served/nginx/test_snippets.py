@@ -121,6 +121,7 @@ async def test_location_blocks_are_routes(two: World) -> None:
         location /private { deny all; }
         location ~* \\.(env|bak)$ { return 410; }
         location /files/ { add_header X-A 1; }
+        location ~ ^/v1/(?!open) { return 401; }
         location ~* ^/OLD(.*) { return 308 /new$1$is_args$args; }
     """
     two.proxy.apply(nginx_ingress(server_snippet=snippet))
@@ -131,6 +132,7 @@ async def test_location_blocks_are_routes(two: World) -> None:
     assert await two.proxy.status("/private/x") == 403
     assert await two.proxy.status("/a/b.ENV") == 410
     assert await two.proxy.status("/files/x") == 404
+    assert [await two.proxy.status(path) for path in ("/v1/x", "/v1/open")] == [401, 200]
     moved = await two.proxy.get("/old/a?b=c")
     assert (moved.status, moved["location"]) == (308, "http://a.example/new/a?b=c")
 

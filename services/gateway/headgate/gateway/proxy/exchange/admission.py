@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from headgate.common.perl_patterns import PatternTooCostly
 from headgate.gateway.proxy.context import ProxyContext
 from headgate.gateway.proxy.heads.paths import is_plain, normalize
 from headgate.gateway.proxy.policies import RoutePolicies
@@ -60,7 +61,12 @@ def _find_route(exchange: "Exchange", context: ProxyContext) -> None:
     if router is None:
         exchange.refuse(503, "no route table yet")
         return
-    route = router.match(exchange.fields.host, exchange.path, exchange)
+    try:
+        route = router.match(exchange.fields.host, exchange.path, exchange)
+    except PatternTooCostly as error:
+        exchange.accounting.routed(None)
+        exchange.refuse(500, str(error))
+        return
     if route is None:
         exchange.accounting.routed(None)
         exchange.refuse(404, "no route takes this host and path")

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Final
 
+from headgate.common.perl_patterns import compile_perl_pattern, is_linear
+from headgate.common.plugins.traffic.nginx_rewrite import NginxRewriteConfig
 from headgate.common.plugins.traffic.proxy_rewrite import HeaderChanges, ProxyRewriteConfig
 from headgate.common.plugins.traffic.redirect import RedirectConfig
 from headgate.common.problems import Problem
@@ -36,11 +38,10 @@ from headgate.translator.dialects.ingress.nginx.headers import header_uses
 from headgate.translator.dialects.ingress.nginx.hosts import makes_patterns
 from headgate.translator.dialects.ingress.nginx.options import options_of
 from headgate.translator.dialects.ingress.nginx.policy import NginxPolicy, read_nginx_policy
-from headgate.translator.dialects.ingress.nginx.snippets import Snippets, caught_as_variables
+from headgate.translator.dialects.ingress.nginx.snippets import Snippets, caught_as_variables, target_step
 from headgate.translator.dialects.ingress.nginx.upstream_tls import upstream_tls
 from headgate.translator.dialects.ingress.parse import PathRule
 from headgate.translator.fragments.fragment import BackendUse, RouteClaim
-from headgate.translator.manifests import texts
 from headgate.translator.manifests.patches import NO_ROUTE_PATCH, NO_UPSTREAM_PATCH, RoutePatch, UpstreamPatch
 from headgate.translator.manifests.reading import shown
 from headgate.translator.world.graph import Lookups
@@ -116,13 +117,13 @@ class NginxIngress:
         if not self.has_patterns(host):
             return PathMatch(type=rule.type, value=rule.path)
         try:
-            texts.regex(rule.path)
+            compile_perl_pattern(rule.path, ignore_case=True)
         except ValueError as error:
             message = f"{error}; all paths of host {host} are patterns"
             field = f"{rule.field}.path"
             problems.append(Problem(reason="InvalidPath", field=field, value=shown(rule.path), message=message))
             return None
-        return PathMatch(type=PathType.REGEX, value=rule.path, ignore_case=True)
+        return PathMatch(type=PathType.REGEX, value=rule.path, ignore_case=True, perl=not is_linear(rule.path))
 
     # What is done with their requests
 
@@ -137,12 +138,12 @@ class NginxIngress:
         errors = self._errors.pages(claim.route) if self._errors is not None else ()
         assert self._snippets is not None
         hsts = policy.hsts if has_certificate(self._lookups, claim.host) else None
-        rewrite = self._rewrite(policy, claim.route.path)
-        is_in_program = rewrite is not None and self._snippets.has_program(claim)
+        rewrites = self._rewrite(policy, claim.route.path)
+        is_in_program = bool(rewrites) and self._snippets.has_program(claim)
         snippets = self._snippets.patch(claim, policy.rewrite["target"] if is_in_program else "")
         if is_in_program:
-            rewrite = _prefix_told(policy.rewrite.get("prefix"))
-        depending = tuple(use for use in (redirect, rewrite, hsts) if use is not None)
+            rewrites = _prefix_told(policy)
+        depending = tuple(use for use in (redirect, *rewrites, hsts) if use is not None)
         access = self._access.uses(claim.route.path.value, self._snippets.with_auth)
         plugins = (*access, *errors, *policy.patch.plugins, *self._headers, *depending)
         patch = snippets.over(policy.patch.model_copy(update={"plugins": plugins}))
@@ -191,12 +192,15 @@ class NginxIngress:
     def _absolute(target: str) -> str:
         return f"$scheme://$http_host{target}" if target.startswith("/") else target
 
-    def _rewrite(self, policy: NginxPolicy, path: PathMatch) -> PluginUse | None:
-        """Return the plugin that replaces the whole path if the pattern is found in it, as nginx' `rewrite` does."""
+    def _rewrite(self, policy: NginxPolicy, path: PathMatch) -> tuple[PluginUse, ...]:
+        """Return the plugins that replace the whole path if the pattern is found in it, as nginx' `rewrite` does."""
         target = policy.rewrite.get("target")
         if not target or target == path.value or path.type is not PathType.REGEX:
-            return None
-        return _rewriting(path.value, target, policy.rewrite.get("prefix"))
+            return ()
+        if path.perl:
+            program = NginxRewriteConfig(steps=(target_step(path, target),))
+            return PluginUse.of(program), *_prefix_told(policy)
+        return (_rewriting(path.value, target, policy.rewrite.get("prefix")),)
 
     # Which more there are
 
@@ -265,12 +269,13 @@ def _warn_of_passthrough(reading: Reading) -> None:
         reading.caution("ssl-passthrough", "counts only with the setting nginx_enable_ssl_passthrough")
 
 
-def _prefix_told(prefix: str | None) -> PluginUse | None:
+def _prefix_told(policy: NginxPolicy) -> tuple[PluginUse, ...]:
     """Return what says the prefix of a path that a program rewrites."""
+    prefix = policy.rewrite.get("prefix")
     if not prefix:
-        return None
+        return ()
     headers = HeaderChanges(set={"X-Forwarded-Prefix": caught_as_variables(prefix)})
-    return PluginUse.of(ProxyRewriteConfig(headers=headers))
+    return (PluginUse.of(ProxyRewriteConfig(headers=headers)),)
 
 
 @lru_cache(maxsize=4096)

@@ -205,10 +205,15 @@ def _with_target(use: PluginUse, path: PathMatch, target: str) -> PluginUse:
     """Return a program with the rewriting of `rewrite-target` at its end."""
     if use.name != NginxRewriteConfig.plugin or use.fault:
         return use
-    step = RewriteStep(do="rewrite", pattern=f"(?i){path.value}", replacement=target, flag="break")
+    step = target_step(path, target)
     return use.model_copy(
         update={"config": {**use.config, "steps": [*use.config.get("steps", ()), step.model_dump(exclude_unset=True)]}}  # type: ignore[misc]
     )
+
+
+def target_step(path: PathMatch, target: str) -> RewriteStep:
+    """Return the step that rewrites a path as `rewrite-target` says."""
+    return RewriteStep(do="rewrite", pattern=f"(?i){path.value}", replacement=target, flag="break")
 
 
 def caught_as_variables(text: str) -> str:
