@@ -7,7 +7,7 @@ import pytest
 
 from fakes.translator.apisix import resource, route, rule
 from fakes.translator.deltas import applied, ingress, service
-from headgate.common.resources import ALL_KINDS, ObjectRef, ResourceKind
+from headgate.common.resources import ALL_KINDS, ObjectRef, ResourceKind, WatchMode
 from headgate.translator.annotations import PREFIX
 from headgate.translator.annotations.apisix import APISIX_ANNOTATIONS, APISIX_PREFIX
 from headgate.translator.annotations.nginx import NGINX_PREFIX
@@ -43,7 +43,8 @@ def annotated(name: str, value: str) -> Said:
 @pytest.mark.parametrize("kind", [kind for kind in ALL_KINDS if kind.dialect], ids=str)
 def test_every_kind_that_a_dialect_translates_is_looked_at(kind: ResourceKind) -> None:
     manifest = {"apiVersion": f"{kind.group}/{kind.versions[0]}", "kind": kind.kind, "metadata": {"name": "a"}}
-    assert Audit().look_at(ObjectRef("a", kind.group, kind.resource, "default", "a"), manifest) is not None
+    place = ("ingress-nginx", "tcp-services") if kind.watch is WatchMode.NAMED else ("default", "a")
+    assert Audit().look_at(ObjectRef("a", kind.group, kind.resource, *place), manifest) is not None
 
 
 def test_a_plain_ingress_says_nothing() -> None:
@@ -275,3 +276,27 @@ def test_the_page_of_apache_apisix_says_how_annotations_are_approximated() -> No
 )
 def test_the_page_of_apache_apisix_has_the_tables_of_fields(rows: tuple[FieldVerdict, ...]) -> None:
     assert field_table(rows) in (DOCS / "apisix.md").read_text()
+
+
+def config_map(namespace: str, **data: str) -> Any:
+    named = {key.replace("_", "-"): value for key, value in data.items()}
+    metadata = {"name": "ingress-nginx-controller", "namespace": namespace}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": named}
+
+
+def test_keys_of_the_config_map_of_ingress_nginx_are_judged() -> None:
+    told = config_map(
+        "ingress-nginx", hsts="true", worker_processes="4", use_geoip2="true", proxy_body_size="much", misspelt="x"
+    )
+    said = audited(told)
+    assert {name: one.verdict for name, one in said.items()} == {
+        "hsts": Verdict.HONOURED,
+        "worker-processes": Verdict.IGNORED,
+        "use-geoip2": Verdict.IGNORED,
+        "proxy-body-size": Verdict.IGNORED,
+        "data[misspelt]": Verdict.IGNORED,
+    }
+    assert "must be a size" in said["proxy-body-size"].note
+    delta = applied(config_map("default", hsts="true"))
+    assert delta.object is not None
+    assert Audit().look_at(delta.ref, delta.object) is None

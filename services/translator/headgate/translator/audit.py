@@ -68,6 +68,7 @@ class Audit:
         self, settings: TranslationSettings = DEFAULT_SETTINGS, dialects: Sequence[Dialect] = DIALECTS
     ) -> None:
         """Take the settings, which name plugins of third parties, and the dialects."""
+        self._settings = settings
         self._world: World = Translation(dialects, settings).world
         self._kinds = {kind.stored.name: kind for dialect in dialects for kind in dialect.kinds}
         vocabularies = (each for dialect in dialects for each in dialect.vocabularies)
@@ -76,7 +77,7 @@ class Audit:
     def look_at(self, ref: ObjectRef, manifest: JsonObject) -> tuple[Said, ...] | None:
         """Return what an object says, the worst first; None where it is of a kind that is not looked at."""
         translated = self._kinds.get(KindKey(ref.group, ref.resource))
-        if translated is None:
+        if translated is None or not translated.can_be_ours(ref, self._settings):
             return None
         rows, kind = translated.fields, translated.stored.kind
         problems = contain(lambda: self._problems(ref, manifest), _failed, f"audit of {ref}")
@@ -161,13 +162,14 @@ def _general(field: str) -> str:
 
 
 def _annotations(vocabularies: Iterable[Vocabulary], kind: ResourceKind, manifest: JsonObject) -> Iterator[_Place]:
-    for name in sorted(as_object(metadata(manifest).get("annotations"))):
-        judged = (
-            each.judge(kind, name.removeprefix(each.prefix)) for each in vocabularies if name.startswith(each.prefix)
-        )
-        found = next(filter(None, judged), None)
-        if found is not None:
-            yield _Place(Said(name, f"metadata.annotations[{name}]", found.verdict, found.note, found.lets_in))
+    """Yield what is written in vocabularies; of several with one prefix the first that knows a name speaks."""
+    told: set[str] = set()
+    for vocabulary in vocabularies:
+        for name, field in vocabulary.written(manifest):
+            found = vocabulary.judge(kind, name.removeprefix(vocabulary.prefix)) if field not in told else None
+            if found is not None:
+                told.add(field)
+                yield _Place(Said(name, field, found.verdict, found.note, found.lets_in))
 
 
 # Fields

@@ -3,13 +3,15 @@
 A dialect lists the vocabularies that it reads, so `headgate audit` knows no prefix by itself.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
-from headgate.common.resources import INGRESS, SERVICE, ResourceKind
+from headgate.common.resources import CONFIG_MAP, INGRESS, SERVICE, JsonObject, ResourceKind
 from headgate.translator.annotations.annotation import PREFIX, AnnotationTable
 from headgate.translator.annotations.nginx import NGINX_PREFIX, NGINX_TABLE, NginxAnnotation
+from headgate.translator.annotations.nginx.options import OPTIONS
 from headgate.translator.annotations.reading import nearest
+from headgate.translator.manifests.reading import as_object, metadata
 from headgate.translator.manifests.verdicts import Verdict, plain
 
 
@@ -30,6 +32,15 @@ class Vocabulary(NamedTuple):
     judge: Callable[[ResourceKind, str], AnnotationVerdict | None]
     """Says what becomes of an annotation on an object of a kind, by its name without the prefix; None if it is none of
     the vocabulary. What is wrong with its value is found by translation."""
+    is_data: bool = False
+    """The names are keys of a ConfigMap instead."""
+
+    def written(self, manifest: JsonObject) -> Iterator[tuple[str, str]]:
+        """Yield names of the vocabulary that an object has, with the path of the field where each stands."""
+        where = as_object(manifest.get("data") if self.is_data else metadata(manifest).get("annotations"))
+        for name in sorted(where):
+            if name.startswith(self.prefix):
+                yield name, f"data[{name}]" if self.is_data else f"metadata.annotations[{name}]"
 
 
 HONOURED = AnnotationVerdict(Verdict.HONOURED)
@@ -78,6 +89,10 @@ def _judge_nginx(kind: ResourceKind, name: str) -> AnnotationVerdict:
     assert isinstance(row, NginxAnnotation)
     if kind.kind != INGRESS.kind:
         return AnnotationVerdict(Verdict.IGNORED, "read on Ingresses only")
+    return _verdict_of(row)
+
+
+def _verdict_of(row: NginxAnnotation) -> AnnotationVerdict:
     if row.refused:
         outcome = "; requests are refused" if row.guards else ""
         return AnnotationVerdict(Verdict.REFUSED if row.guards else Verdict.IGNORED, plain(f"{row.refused}{outcome}"))
@@ -88,5 +103,13 @@ def _judge_nginx(kind: ResourceKind, name: str) -> AnnotationVerdict:
     return HONOURED
 
 
+def _judge_option(kind: ResourceKind, name: str) -> AnnotationVerdict | None:
+    row = OPTIONS.rows.get(name)
+    if kind.resource != CONFIG_MAP.resource or not isinstance(row, NginxAnnotation):
+        return None
+    return _verdict_of(row)
+
+
+NGINX_OPTIONS = Vocabulary("", _judge_option, is_data=True)
 OURS = Vocabulary(PREFIX, _judge_ours)
 NGINX = Vocabulary(NGINX_PREFIX, _judge_nginx)

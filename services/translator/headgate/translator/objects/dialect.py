@@ -19,6 +19,7 @@ from headgate.translator.objects.ownership import EVERY_OBJECT, Ownership
 from headgate.translator.upstreams.held import ReadKey
 from headgate.translator.world.attachments import Provider
 from headgate.translator.world.graph import Lookups
+from headgate.translator.world.settings import TranslationSettings
 from headgate.translator.world.world import StoredKind
 
 T = TypeVar("T")
@@ -44,6 +45,8 @@ class TranslatedKind(Generic[T, D]):
     """What becomes of fields of the spec, for audits. Fields that no row is about are followed."""
     concerns: Callable[[T], bool] = lambda _: True
     """Whether an object may contribute anything at all: a quick look, so that others cost nothing."""
+    can_be_ours: Callable[[ObjectRef, TranslationSettings], bool] = lambda ref, settings: True
+    """Whether an object of this name can be ours at all."""
     hosts: Callable[[D], Iterable[str]] = lambda _: ()
     """Hosts that stay the object's own if its translation fails, lest other objects take their requests."""
     yields_to: StoredKind[Any] | None = None

@@ -4,12 +4,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from headgate.common.resources import INGRESS, JsonObject
-from headgate.translator.annotations.vocabulary import NGINX, OURS, single
+from headgate.translator.annotations.vocabulary import NGINX, NGINX_OPTIONS, OURS, single
 from headgate.translator.dialects.ingress.document import CLASS_ANNOTATION, LEGACY_STORED, STORED, class_name
 from headgate.translator.dialects.ingress.fields import INGRESS_FIELDS
 from headgate.translator.dialects.ingress.nginx.options import (
     identify_config_map,
     is_named,
+    is_named_by,
     translate_config_map,
 )
 from headgate.translator.dialects.ingress.translate import translate_ingress
@@ -51,8 +52,9 @@ INGRESSES = Dialect(
             identify=identify_config_map,
             translate=translate_config_map,
             ownership=ByRule(is_named),
+            can_be_ours=is_named_by,
         ),
     ),
     reads=(INGRESS_CLASSES, SECRETS, CONFIG_MAPS),
-    vocabularies=(OURS, NGINX, single(CLASS_ANNOTATION, INGRESS)),
+    vocabularies=(OURS, NGINX, NGINX_OPTIONS, single(CLASS_ANNOTATION, INGRESS)),
 )

@@ -16,6 +16,7 @@ from headgate.translator.fragments.upstream_refs import ServicePortRef
 from headgate.translator.manifests.reading import shown
 from headgate.translator.sources.config_maps import CONFIG_MAPS, ConfigMap
 from headgate.translator.world.graph import Level, Lookups, Rule
+from headgate.translator.world.settings import TranslationSettings
 
 _PROXY: Final = "PROXY"
 
@@ -83,7 +84,12 @@ def options_of(lookups: Lookups) -> NginxOptions:
 
 def is_named(ref: ObjectRef, config_map: ConfigMap, lookups: Lookups) -> bool:
     """Whether a ConfigMap is one of those that the settings name."""
-    nginx = lookups.settings.nginx
+    return is_named_by(ref, lookups.settings)
+
+
+def is_named_by(ref: ObjectRef, settings: TranslationSettings) -> bool:
+    """Whether settings name a ConfigMap."""
+    nginx = settings.nginx
     return f"{ref.namespace}/{ref.name}" in (nginx.config_map, nginx.tcp_services, nginx.udp_services)
 
 
