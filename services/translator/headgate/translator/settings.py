@@ -75,6 +75,12 @@ class TranslatorSettings(LeaseSettings, StoreSettings):
         default="ingress-nginx/udp-services",
         description="ConfigMap with the UDP services of ingress-nginx; that of its documentation by default.",
     )
+    nginx_default_backend_service: str = Field(
+        default="",
+        description="Service, as namespace/name, that gets requests for hosts that no object has, and answers for the "
+        "custom-http-errors of Ingresses without a default-backend; none by default. It is read from the ConfigMap's "
+        "cluster, and has to be there with the ConfigMap.",
+    )
     nginx_disable_catch_all: bool = Field(
         default=False,
         description="Leave out Ingresses that have a default backend and no rule; off by default, as in ingress-nginx.",
@@ -230,6 +236,7 @@ class TranslatorSettings(LeaseSettings, StoreSettings):
                 self.take_status,
                 self.nginx_enable_ssl_passthrough,
                 self.nginx_allow_snippets,
+                self.nginx_default_backend_service,
             ),
         )
 

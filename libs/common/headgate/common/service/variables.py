@@ -93,6 +93,7 @@ SETTING_NAMES: Final = frozenset(
         "nats_user",
         "nginx_allow_snippets",
         "nginx_configmap",
+        "nginx_default_backend_service",
         "nginx_disable_catch_all",
         "nginx_enable_ssl_passthrough",
         "nginx_tcp_services",

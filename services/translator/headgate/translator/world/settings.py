@@ -20,6 +20,8 @@ class NginxSettings:
     """Whether the annotation `ssl-passthrough` counts."""
     allow_snippets: bool = False
     """Whether snippets on Ingresses are followed."""
+    default_backend: str = ""
+    """Service that answers for hosts that no object has, and for custom errors; empty for none."""
 
 
 @dataclass(frozen=True, slots=True)

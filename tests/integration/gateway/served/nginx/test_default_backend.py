@@ -13,6 +13,7 @@ from fakes.gateway.served import named
 from fakes.translator.applied import World, world
 from fakes.translator.deltas import endpoint_slice, service
 from fakes.translator.nginx import nginx_ingress
+from headgate.translator.world.settings import NginxSettings, TranslationSettings
 
 
 async def failing(conversation: Conversation) -> None:
@@ -121,3 +122,20 @@ async def test_bad_statuses_drop_the_ingress_and_a_bad_service_is_ignored(shop: 
     shop.proxy.apply(nginx_ingress(custom_http_errors="200"), nginx_ingress("b", host="b.example", default_backend="-"))
     assert await shop.proxy.status("/503") == 404
     assert await shop.proxy.status("/201", host="b.example") == 201
+
+
+FOR_ALL = TranslationSettings(nginx=NginxSettings(default_backend="default/errors"))
+
+
+async def test_the_default_backend_of_all_answers_for_errors_and_for_hosts_that_nobody_has() -> None:
+    metadata = {"name": "ingress-nginx-controller", "namespace": "ingress-nginx"}
+    options = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {}}
+    async with world(settings=FOR_ALL, one=failing, errors=telling) as made:
+        made.proxy.apply(options, nginx_ingress(path="/200", custom_http_errors="404"))
+        made.proxy.apply(nginx_ingress("errors", path="/404", custom_http_errors="404"))
+        assert "|X-Code: 404|" in (await made.proxy.get("/404")).body.decode()
+        assert (await made.proxy.get("/x", host="unknown.example")).status == 418
+        assert (await made.proxy.get("/x")).status == 404
+        assert (await made.proxy.get("/200")).body == b"trace"
+        made.proxy.apply(nginx_ingress("all", host="", path="/"))
+        assert (await made.proxy.get("/201", host="unknown.example")).status == 201

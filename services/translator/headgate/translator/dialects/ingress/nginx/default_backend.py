@@ -29,6 +29,8 @@ class DefaultBackend:
         self._ref = ref
         self._written = reading.group("errors")
         self._upstream = self._find(reading, lookups)
+        self._answering = self._upstream or default_backend_of_all(ref.cluster, lookups)
+        """What answers in the place of errors."""
         self._groups: dict[str, BackendGroup] = {}
 
     def _find(self, reading: Reading, lookups: Lookups) -> ServicePortRef | None:
@@ -45,9 +47,10 @@ class DefaultBackend:
 
     @property
     def backends(self) -> tuple[BackendUse, ...]:
-        """The upstream that it is."""
-        field = NGINX_TABLE.field("default-backend")
-        return (BackendUse(self._upstream, field, field),) if self._upstream is not None else ()
+        """The upstream that it is, or that answers in its place."""
+        field = NGINX_TABLE.field("default-backend" if self._upstream is not None else "custom-http-errors")
+        is_used = self._upstream is not None or bool(self._written.get("statuses"))
+        return (BackendUse(self._answering, field, field),) if self._answering is not None and is_used else ()
 
     @property
     def groups(self) -> tuple[BackendGroup, ...]:
@@ -61,10 +64,10 @@ class DefaultBackend:
             return ()
         shown = tuple((status, status) for status in statuses)
         own_only = self._written.get("own_only", False)
-        if self._upstream is None:
+        if self._answering is None:
             return (PluginUse.of(ErrorPageConfig(page=_NOBODY, statuses=shown, own_only=own_only)),)
         config = ErrorPageConfig(
-            upstream=self._upstream.key,
+            upstream=self._answering.key,
             statuses=shown,
             headers=self._headers(route) | {"X-Forwarded-For": "$remote_addr"},
             forward_request=True,
@@ -93,6 +96,13 @@ class DefaultBackend:
             "X-Service-Name": service,
             "X-Service-Port": port,
         }
+
+
+def default_backend_of_all(cluster: str, lookups: Lookups) -> ServicePortRef | None:
+    """Return the first port of the Service that the settings name; None without one."""
+    namespace, _, name = lookups.settings.nginx.default_backend.partition("/")
+    service = find_service(lookups, namespace, name) if name and not lookups.is_assumed else None
+    return ServicePortRef(cluster, namespace, name, service.ports[0].port) if service and service.ports else None
 
 
 def _target(route: Route) -> str:

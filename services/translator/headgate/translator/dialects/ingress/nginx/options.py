@@ -1,17 +1,28 @@
 """The options of ingress-nginx' ConfigMap, as look-ups: a change translates the Ingresses again that it holds for."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from headgate.common.problems import Problem, Severity
 from headgate.common.resources import ObjectRef
-from headgate.common.table import Provenance, StreamRoute, WeightedUpstream
+from headgate.common.table import (
+    ANY_HOST,
+    Backend,
+    PathMatch,
+    PathType,
+    Provenance,
+    Rank,
+    Route,
+    StreamRoute,
+    WeightedUpstream,
+)
 from headgate.translator.annotations.nginx.options import OPTIONS
 from headgate.translator.annotations.nginx.row import NginxAnnotation
 from headgate.translator.annotations.reading import Reading
+from headgate.translator.dialects.ingress.nginx.default_backend import default_backend_of_all
 from headgate.translator.dialects.ingress.nginx.facts import ClusterQuestion
-from headgate.translator.fragments.fragment import BackendUse, Fragment, Identity, StreamClaim
+from headgate.translator.fragments.fragment import BackendUse, Fragment, Identity, RouteClaim, StreamClaim
 from headgate.translator.fragments.upstream_refs import ServicePortRef
 from headgate.translator.manifests.reading import shown
 from headgate.translator.sources.config_maps import CONFIG_MAPS, ConfigMap
@@ -102,7 +113,7 @@ def translate_config_map(ref: ObjectRef, config_map: ConfigMap, lookups: Lookups
     """Return what a ConfigMap contributes: the ports of TCP and UDP services; of options only what is wrong."""
     identity, place, nginx = identify_config_map(ref, config_map), f"{ref.namespace}/{ref.name}", lookups.settings.nginx
     if place == nginx.config_map:
-        return Fragment(identity, problems=tuple(read_options(config_map).problems))
+        return replace(_of_other_hosts(ref, identity, lookups), problems=tuple(read_options(config_map).problems))
     problems: list[Problem] = []
     found = [
         service
@@ -115,6 +126,22 @@ def translate_config_map(ref: ObjectRef, config_map: ConfigMap, lookups: Lookups
         streams=tuple(claim for _, claim in found),
         problems=tuple(problems),
     )
+
+
+def _of_other_hosts(ref: ObjectRef, identity: Identity, lookups: Lookups) -> Fragment:
+    """Return the route to the default backend, for hosts that no object has."""
+    backend = default_backend_of_all(ref.cluster, lookups)
+    if backend is None:
+        return Fragment(identity)
+    route = Route(
+        name=f"{ref.cluster}/{ref.namespace}/{ref.name} default backend",
+        path=PathMatch(type=PathType.PREFIX, value="/"),
+        backends=(Backend(upstream=backend.key),),
+        rank=Rank(is_default=True),
+        provenance=Provenance(cluster=ref.cluster, kind="ConfigMap", namespace=ref.namespace, name=ref.name),
+    )
+    claim = RouteClaim(ANY_HOST, route, "", is_alias=True)
+    return Fragment(identity, routes=(claim,), backends=(BackendUse(backend, "", ""),))
 
 
 def _stream(
