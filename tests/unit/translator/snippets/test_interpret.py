@@ -330,6 +330,8 @@ def test_location_without_an_answer_is_not_found() -> None:
         ("return 100;", "status 100 is not from 200 to 599"),
         ("return x;", "'x' is neither a status nor a URL"),
         ("set $host x;", "$host is a variable of the request"),
+        ("if ($uri ~ (?<remote_user>.*)) { return 403; }", "$remote_user is a variable of the request"),
+        ("rewrite (?<args>.*) /a break;", "not by a group of a pattern"),
         ("set $consumer_name x;", "$consumer_name is a variable of the request"),
         ("set $proxy_upstream_name x;", "a canary chooses another backend"),
         ("set host x;", "'host' is not the name of a variable"),

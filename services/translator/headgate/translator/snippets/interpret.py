@@ -6,10 +6,13 @@ All or nothing: a directive that is not in the table, or that says what cannot b
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from pydantic import ValidationError
+
 from headgate.common.perl_patterns import is_linear
 from headgate.common.table import PathMatch, PathType
 from headgate.translator.snippets import headers, rewriting, settings
 from headgate.translator.snippets.access import read_auth_variable, read_methods, read_rule
+from headgate.translator.snippets.errors import SnippetError
 from headgate.translator.snippets.grammar import Directive, parse
 from headgate.translator.snippets.level import AccessRule, Branch, Level, LimitExcept, Location, Program, Said
 from headgate.translator.snippets.scope import Context, Scope, names_defined
@@ -92,7 +95,11 @@ def interpret(text: str, scope: Scope) -> Level:
     """
     directives = parse(text)
     known = Scope(scope.context, scope.constants, scope.defined | names_defined(directives))
-    return _Reading().read(directives, known)
+    try:
+        return _Reading().read(directives, known)
+    except ValidationError as error:
+        reason = error.errors(include_url=False, include_input=False)[0]["msg"]
+        raise SnippetError(f"cannot be said in the table: {reason}", 1) from error
 
 
 class _Reading:

@@ -119,9 +119,12 @@ def path_step(pattern: str, *, ignore_case: bool) -> IfStep:
 def check_pattern(directive: Directive, pattern: str) -> None:
     """Raise SnippetError unless a text is a pattern."""
     try:
-        compile_perl_pattern(pattern)
+        names = compile_perl_pattern(pattern).names
     except ValueError as error:
         raise SnippetError(f"{directive.name}: {error}", directive.line, directive.column) from error
+    for name in filter(None, names):
+        if definable(directive, name) == "args":
+            raise directive.error("$args is set by set alone, not by a group of a pattern")
 
 
 def _name_of(directive: Directive, scope: Scope, name: str) -> str:

@@ -182,6 +182,9 @@ def test_pattern_that_comes_to_its_bound_is_an_error_and_no_mismatch() -> None:
         {"steps": [{"do": "rewrite", "pattern": "(", "replacement": "/"}]},
         {"steps": [when("a", "~", "(*LIMIT_MATCH=1)a")]},
         {"steps": [give(99)]},
+        {"steps": [{"do": "set", "variable": "remote_user", "value": "root"}]},
+        {"steps": [when("uri", "~", "(?<consumer_name>.*)")]},
+        {"steps": [rewrite("(?<host>.*)", "/")]},
         {"steps": [give(200)] * 201},
     ],
 )

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from headgate.common.perl_patterns import compile_perl_pattern
 from headgate.common.plugins.config import PluginConfig
+from headgate.common.plugins.variables import phase_of
 
 MAX_STEPS: Final = 200
 """Of one program."""
@@ -23,11 +24,20 @@ CAUGHT: Final = "nginx_"
 ProgramText = Annotated[str, Field(max_length=8192)]
 
 
-def _check_pattern(text: str) -> str:
-    compile_perl_pattern(text)
+def _check_name(name: str) -> str:
+    if name != "args" and phase_of(name) is not None:
+        raise ValueError(f"${name} is a variable of the request, which cannot be set")
+    return name
+
+
+def _check_pattern(text: str, *, ignore_case: bool = False) -> str:
+    for name in filter(None, compile_perl_pattern(text, ignore_case=ignore_case).names):
+        if phase_of(name) is not None:
+            raise ValueError(f"${name} is a variable of the request, which a group cannot set")
     return text
 
 
+VariableName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_]+$"), AfterValidator(_check_name)]
 PerlPatternText = Annotated[str, AfterValidator(_check_pattern)]
 """A pattern of RE2 or PCRE2."""
 
@@ -36,7 +46,7 @@ class SetStep(PluginConfig):
     """Give a variable a value. `args` is the request's query."""
 
     do: Literal["set"] = "set"
-    variable: str = Field(pattern=r"^[A-Za-z0-9_]+$")
+    variable: VariableName
     value: ProgramText
 
 
@@ -78,7 +88,7 @@ class Test(PluginConfig):
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.operator in ("~", "~*"):
-            compile_perl_pattern(self.value, ignore_case=self.operator == "~*")
+            _check_pattern(self.value, ignore_case=self.operator == "~*")
         return self
 
 
