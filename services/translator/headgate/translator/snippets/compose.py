@@ -6,26 +6,22 @@ ones first; the rewrite phase of the server runs before that of the location. `p
 holds, as each location of ingress-nginx has its own.
 """
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from pydantic import JsonValue, ValidationError
 
 from headgate.common.plugins.checking import check_use
 from headgate.common.plugins.errors import PluginFault
 from headgate.common.plugins.meta import META
-from headgate.common.plugins.traffic.nginx_rewrite import BRANCH, OF_SERVER, NginxRewriteConfig
+from headgate.common.plugins.traffic.nginx_rewrite import NginxRewriteConfig
 from headgate.common.plugins.traffic.proxy_rewrite import HeaderChanges, ProxyRewriteConfig
 from headgate.common.plugins.transformation.compression import GzipConfig
 from headgate.common.plugins.transformation.fault_injection import Abort, FaultInjectionConfig
-from headgate.common.plugins.transformation.response_rewrite import (
-    AnswerHeaderChanges,
-    BodySubstitution,
-    ResponseRewriteConfig,
-)
 from headgate.common.table import PluginUse, Timeouts
+from headgate.translator.snippets.answers import changes_of_answers
+from headgate.translator.snippets.conditions import is_branch, is_type
 from headgate.translator.snippets.errors import SnippetError
 from headgate.translator.snippets.level import (
     NOTHING,
@@ -33,7 +29,6 @@ from headgate.translator.snippets.level import (
     AddedHeader,
     Branch,
     Expires,
-    HeaderFilter,
     HiddenHeader,
     InputFilter,
     Level,
@@ -43,18 +38,12 @@ from headgate.translator.snippets.level import (
     Substitution,
 )
 
-S = TypeVar("S")
 _INHERITED: Final = (AddedHeader, HiddenHeader, PassedHeader, Expires, AccessRule, Substitution)
 _FIELDS: Final = frozenset(("access_log_share", "buffer_request", "max_body"))
-_ADDED_TO: Final = ("200", "201", "204", "206", "301", "302", "303", "304", "307", "308")
-"""Statuses of answers that `add_header` and `expires` change without `always`."""
 _INPUT_ORDER: Final = 20_990
 """Of changes by headers-more to requests: behind the rewrite phase, before all that reads headers."""
 _PROXY_ORDER: Final = 1_007
 _ACCESS_ORDER: Final = 3_000
-_NOT_OF_SERVER: Final[JsonValue] = [BRANCH, "~=", OF_SERVER]
-_ANSWER_ORDER: Final = 898
-"""Of the last change of an answer; those before it have lesser orders."""
 
 
 def within(outer: Level, inner: Level) -> Level:
@@ -107,7 +96,7 @@ class _Both:
         yield from self._access()
         yield from self._upstream()
         yield from self._compression()
-        yield from self._answer()
+        yield from changes_of_answers(self._server, self._location)
 
     def _program(self) -> Iterator[PluginUse]:
         server, location = self._server.steps, self._location.steps
@@ -122,9 +111,9 @@ class _Both:
         filters = [(each, 0) for level in (self._server, self._location) for each in level.of(InputFilter)]
         filters += [(each, branch.number) for branch in self._branches for each in branch.level.of(InputFilter)]
         for at, (each, branch) in enumerate(filters):
-            conditions: list[JsonValue] = [_is_branch(branch)] if branch else []
+            conditions: list[JsonValue] = [is_branch(branch)] if branch else []
             if each.types:
-                conditions.append(_is_type("content_type", each.types))
+                conditions.append(is_type("content_type", each.types))
             if not each.is_replacing:
                 yield _under(_requests(dict(each.set), each.removed), conditions, _INPUT_ORDER - at)
                 continue
@@ -152,123 +141,6 @@ class _Both:
             prefix = "gzip."
             said = {name: value for name, value in self._settings.items() if name.startswith(prefix)}
             yield PluginUse.of(GzipConfig.model_validate({"vary": False} | _without(prefix, said)))
-
-    def _answer(self) -> Iterator[PluginUse]:
-        """Yield the changes of answers; the first is made first, so it has the least order."""
-        changes = _joined([*self._hidden(), *self._substitutions(), *self._filters(), *self._added()])
-        for at, (config, conditions) in enumerate(changes):
-            written = config.model_copy(update={"vars": tuple(conditions)}) if conditions else config
-            use = PluginUse.of(ResponseRewriteConfig.model_validate(written.model_dump(exclude_unset=True)))
-            order = _ANSWER_ORDER - len(changes) + 1 + at
-            yield use.model_copy(update={"order": order})
-
-    def _hidden(self) -> Iterator["_Change"]:
-        passed = {each.name.lower() for each in self._location.of(PassedHeader) or self._server.of(PassedHeader)}
-        hidden = self._location.of(HiddenHeader) or self._server.of(HiddenHeader)
-        names = tuple(each.name for each in hidden if each.name.lower() not in passed)
-        if names:
-            yield _answers(remove=names), []
-
-    def _substitutions(self) -> Iterator["_Change"]:
-        found = self._location.of(Substitution) or self._server.of(Substitution)
-        scope = "once" if self._settings.get("sub_filter.once", True) else "global"
-        types = self._settings.get("sub_filter.types", ("text/html",))
-        assert isinstance(types, tuple)
-        if found:
-            filters = tuple(
-                BodySubstitution.model_validate(
-                    {"regex": re.escape(each.text), "replace": each.replacement, "scope": scope, "options": "i"}
-                )
-                for each in found
-            )
-            yield ResponseRewriteConfig(filters=filters), [_is_type("sent_http_content_type", types)] if types else []
-
-    def _filters(self) -> Iterator["_Change"]:
-        for each in self._server.of(HeaderFilter):
-            yield _filter(each, [])
-        for each in self._location.of(HeaderFilter):
-            yield _filter(each, [_NOT_OF_SERVER] if self._server.steps else [])
-        for branch in self._branches:
-            for each in branch.level.of(HeaderFilter):
-                yield _filter(each, [_is_branch(branch.number)])
-
-    def _added(self) -> Iterator["_Change"]:
-        """Yield what `add_header` and `expires` add, for each branch what it has of its own, or inherits."""
-        for headers, conditions in self._inherited(AddedHeader):
-            for each in headers:
-                limits: list[JsonValue] = [] if each.always else [["status", "in", list(_ADDED_TO)]]
-                yield _answers(add=((each.name, each.value),)), [*conditions, *limits]
-        for found, conditions in self._inherited(Expires):
-            for expiry in found[-1:]:
-                if expiry.seconds is not None:
-                    config = ResponseRewriteConfig(expires_s=expiry.seconds)
-                elif expiry.constants:
-                    config = _answers(set=dict(expiry.constants))
-                else:
-                    continue
-                yield config, [*conditions, ["status", "in", list(_ADDED_TO)]]
-
-    def _inherited(self, kind: type[S]) -> Iterator[tuple[tuple[S, ...], list[JsonValue]]]:
-        """Yield what holds outside of the branches that have their own, then what these have."""
-        outer = self._location.of(kind)
-        own = [(str(branch.number), branch.level.of(kind)) for branch in self._branches if branch.level.of(kind)]
-        if outer and self._server.steps:
-            own.append((OF_SERVER, self._server.of(kind)))
-        outer = outer or self._server.of(kind)
-        if outer:
-            elsewhere: list[JsonValue] = [branch for branch, _ in own]
-            yield outer, [[BRANCH, "!", "in", elsewhere]] if own else []
-        for branch, said in own:
-            if said:
-                yield said, [[BRANCH, "==", branch]]
-
-
-_Change = tuple[ResponseRewriteConfig, list[JsonValue]]
-
-
-def _joined(changes: list[_Change]) -> list[_Change]:
-    """Put neighbours under the same conditions together, where a removal comes before what is set, and that before
-    what is added, as within one use of the plugin.
-    """
-    joined: list[_Change] = []
-    for config, conditions in changes:
-        last, same = joined[-1] if joined else (config, None)
-        if conditions == same and _last_stage(last) <= _first_stage(config):
-            ours, theirs = last.headers, config.headers
-            both = _answers(
-                remove=(*ours.remove, *theirs.remove), set={**ours.set, **theirs.set}, add=(*ours.add, *theirs.add)
-            )
-            joined[-1] = both, conditions
-        else:
-            joined.append((config, conditions))
-    return joined
-
-
-def _stages(config: ResponseRewriteConfig) -> list[int]:
-    headers = config.headers
-    return [at for at, change in enumerate((headers.remove, headers.set, headers.add)) if change]
-
-
-def _first_stage(config: ResponseRewriteConfig) -> int:
-    """Return the place of the first change of headers; -1 for one that changes something else."""
-    return min(_stages(config), default=-1)
-
-
-def _last_stage(config: ResponseRewriteConfig) -> int:
-    return max(_stages(config), default=3)
-
-
-def _filter(each: HeaderFilter, conditions: list[JsonValue]) -> _Change:
-    if each.statuses:
-        conditions.append(["status", "in", list(each.statuses)])
-    if each.types:
-        conditions.append(_is_type("sent_http_content_type", each.types))
-    return _answers(remove=each.removed, set=dict(each.set)), conditions
-
-
-def _answers(**changes: Any) -> ResponseRewriteConfig:
-    given = {name: value for name, value in changes.items() if value}
-    return ResponseRewriteConfig(headers=AnswerHeaderChanges.model_validate(given))
 
 
 def _requests(changed: dict[str, str], removed: tuple[str, ...]) -> ProxyRewriteConfig:
@@ -312,15 +184,6 @@ def _under(config: ProxyRewriteConfig, conditions: list[JsonValue], order: int) 
 
 def _ordered(config: ProxyRewriteConfig | FaultInjectionConfig, order: int) -> PluginUse:
     return PluginUse.of(config).model_copy(update={"order": order})
-
-
-def _is_branch(number: int) -> JsonValue:
-    return [BRANCH, "==", str(number)]
-
-
-def _is_type(variable: str, types: tuple[str, ...]) -> JsonValue:
-    alternatives = "|".join(map(re.escape, types))
-    return [variable, "~*", f"^(?:{alternatives})[ \t]*(?:;|$)"]
 
 
 def _without(prefix: str, said: Mapping[str, object]) -> dict[str, object]:
