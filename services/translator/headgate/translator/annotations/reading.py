@@ -89,6 +89,12 @@ class Reading:
             self.unreadable.append(name)
         self._complain("InvalidAnnotation", name, replace(self._table.rows[name], guards=True, drops=False), message)
 
+    def drop(self, name: str, message: str) -> None:
+        """Note that nothing of the object may be served because of an annotation."""
+        if name not in self.dropping:
+            self.dropping.append(name)
+        self._complain("InvalidAnnotation", name, replace(self._table.rows[name], guards=False, drops=True), message)
+
     def warn_unknown(self, name: str, written: Any) -> None:
         """Note that there is no such annotation."""
         self.problems.append(unknown_annotation(self._table, name, written))

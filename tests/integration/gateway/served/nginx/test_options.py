@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from fakes.gateway.proxied import Conversation
 from fakes.gateway.served import HOST
 from fakes.translator.applied import World, world
 from fakes.translator.deltas import applied, endpoint_slice, ingress_class, ref_of, service, tls_secret
@@ -261,3 +262,42 @@ def test_addresses_are_left_to_ingress_nginx_until_they_are_taken() -> None:
     taken = TranslationSettings(controller_names=adopted, nginx=NginxSettings(take_status=True))
     assert not leaves_addresses(theirs, taken)
     assert not leaves_addresses("headgate.dev/ingress-controller", TranslationSettings(controller_names=adopted))
+
+
+async def test_brotli_goes_before_gzip(one: World) -> None:
+    one.proxy.apply(options(use_gzip="true", enable_brotli="true", gzip_types="*", brotli_types="*",
+                            gzip_min_length="1", brotli_min_length="1"))  # fmt: skip
+    assert (await one.proxy.get(Accept_Encoding="gzip, br"))["content-encoding"] == "br"
+    assert (await one.proxy.get(Accept_Encoding="gzip"))["content-encoding"] == "gzip"
+
+
+async def test_annotations_of_a_higher_risk_drop_their_ingress(one: World) -> None:
+    risky = nginx_ingress("risky", path="/risky", server_alias="other.example")
+    one.proxy.apply(options(annotations_risk_level="Medium"), risky)
+    assert one.proxy.errors(risky) == ["InvalidAnnotation"]
+    assert (await one.proxy.status("/risky/x"), await one.proxy.status(host="other.example")) == (200, 404)
+    one.proxy.apply(options(annotations_risk_level="High"))
+    assert one.proxy.errors(risky) == []
+    assert await one.proxy.status(host="other.example", path="/risky") == 200
+
+
+async def test_words_that_are_blocked_drop_their_ingress(one: World) -> None:
+    worded = nginx_ingress("worded", path="/worded", upstream_vhost="something_forbidden.example")
+    one.proxy.apply(options(annotation_value_word_blocklist="something_forbidden,otherthing"), worded)
+    assert one.proxy.errors(worded) == ["InvalidAnnotation"]
+    assert await one.proxy.status() == 200
+
+
+async def test_requests_that_change_something_are_repeated_where_that_is_allowed() -> None:
+    async def hanging_up(conversation: Conversation) -> None:
+        await conversation.request()
+
+    async with world(a=hanging_up, b=hanging_up) as made:
+        slices = [endpoint_slice("all", "127.0.0.1", name=name, port=made.port(name)) for name in "ab"]
+        made.proxy.apply(service("all"), *slices, nginx_ingress(to="all", proxy_next_upstream_tries="2"))
+        assert (await made.proxy.post(b"x")).status == 502
+        asked = [len(server.heads) for server in made.servers.values()]
+        assert sum(asked) == 1
+        made.proxy.apply(options(retry_non_idempotent="true"))
+        assert (await made.proxy.post(b"x")).status == 502
+        assert sum(len(server.heads) for server in made.servers.values()) == 3

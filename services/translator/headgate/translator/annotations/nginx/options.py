@@ -8,7 +8,7 @@ from typing import Final
 
 from headgate.translator.annotations.annotation import AnnotationTable
 from headgate.translator.annotations.nginx import NGINX_TABLE, values
-from headgate.translator.annotations.nginx.row import NginxAnnotation
+from headgate.translator.annotations.nginx.row import NginxAnnotation, Risk
 from headgate.translator.annotations.nginx.snippet_values import SNIPPETS_FOLLOWED, snippet
 from headgate.translator.manifests import texts
 from headgate.translator.snippets.scope import Context
@@ -308,6 +308,70 @@ _OWN: Final = (
         example="application/json text/css",
     ),
     NginxAnnotation(
+        name="enable-brotli",
+        sets="brotli.is_on",
+        read=values.boolean,
+        value="boolean",
+        default="false",
+        does="Answers are compressed by Brotli for clients that take it.",
+        example="true",
+    ),
+    NginxAnnotation(
+        name="brotli-level",
+        sets="brotli.level",
+        read=values.between(0, 11, 4),
+        value="0 to 11",
+        default="4",
+        does="How hard.",
+        example="6",
+        approximation="10 and 11 count as 9",
+    ),
+    NginxAnnotation(
+        name="brotli-min-length",
+        sets="brotli.min_length",
+        read=values.count,
+        value="bytes",
+        default="20",
+        does="From which length on.",
+        example="1000",
+    ),
+    NginxAnnotation(
+        name="brotli-types",
+        sets="brotli.types",
+        read=values.media_types,
+        value="media types",
+        does="Of which types, besides `text/html`.",
+        example="application/json text/css",
+    ),
+    NginxAnnotation(
+        name="retry-non-idempotent",
+        sets="retries.unsafe",
+        read=values.boolean,
+        value="boolean",
+        default="false",
+        does="Requests that may change something are sent to the next endpoint, too.",
+        example="true",
+    ),
+    NginxAnnotation(
+        name="annotations-risk-level",
+        sets="security.risk",
+        read=values.option({risk.name.upper(): risk for risk in Risk}, ignores_case=True),
+        value="`Low`, `Medium`, `High`, `Critical`",
+        default="all that is not a snippet",
+        does="Ingresses with annotations of a higher risk are not served.",
+        example="Medium",
+        guards=True,
+    ),
+    NginxAnnotation(
+        name="annotation-value-word-blocklist",
+        sets="security.words",
+        read=values.words,
+        value="words, separated by commas",
+        does="Ingresses with such a word in a value of an annotation are not served.",
+        example="load_module,lua_package",
+        guards=True,
+    ),
+    NginxAnnotation(
         name="disable-access-log",
         sets="logging.is_off",
         read=values.boolean,
@@ -324,13 +388,6 @@ _REFUSED: Final = (
     ("main-snippet", "there is no process of nginx that it could configure", False),
     ("stream-snippet", _NOT_YET, False),
     ("global-auth-snippet", _NOT_YET, True),
-    ("annotations-risk-level", _NOT_YET, False),
-    ("annotation-value-word-blocklist", _NOT_YET, False),
-    ("enable-brotli", _NOT_YET, False),
-    ("brotli-level", _NOT_YET, False),
-    ("brotli-min-length", _NOT_YET, False),
-    ("brotli-types", _NOT_YET, False),
-    ("retry-non-idempotent", _NOT_YET, False),
     ("proxy-add-original-uri-header", _NOT_YET, False),
     ("ssl-reject-handshake", _NOT_YET, False),
     ("gzip-disable", _NOT_YET, False),

@@ -17,6 +17,7 @@ def read_nginx_annotations(annotations: JsonObject, defaults: Mapping[str, Mappi
     """Read annotations of ingress-nginx, over what its ConfigMap says. One that is empty says nothing, as there."""
     reading, rows = Reading(NGINX_TABLE, defaults), NGINX_TABLE.rows
     written = {key.removeprefix(NGINX_PREFIX): value for key, value in annotations.items()}
+    _check_security(reading, written)
     for name, row in rows.items():
         if name not in written:
             continue
@@ -30,3 +31,17 @@ def read_nginx_annotations(annotations: JsonObject, defaults: Mapping[str, Mappi
     for name in sorted(written.keys() - rows.keys()):
         reading.warn_unknown(name, written[name])
     return reading
+
+
+def _check_security(reading: Reading, written: Mapping[str, Any]) -> None:
+    """Drop the Ingress for annotations of a higher risk than the operator takes, and for words in them."""
+    security = reading.group("security")
+    risk, words = security.get("risk"), security.get("words", ())
+    for name, value in written.items() if risk is not None or words else ():
+        row = NGINX_TABLE.rows.get(name)
+        if not isinstance(row, NginxAnnotation):
+            continue
+        if risk is not None and row.risk > risk:
+            reading.drop(name, f"is of risk {row.risk.name.capitalize()}, and annotations-risk-level allows less")
+        if found := [word for word in words if isinstance(value, str) and word in value]:
+            reading.drop(name, f"has {found[0]!r} in it, which annotation-value-word-blocklist names")

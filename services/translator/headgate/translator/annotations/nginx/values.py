@@ -384,3 +384,8 @@ def client_tls_versions(text: str) -> str:
     tls_versions(text)
     known = [name.removeprefix("TLSv") for name in text.split() if name.startswith("TLSv")]
     return min(("1.0" if name == "1" else name for name in known), default="1.2")
+
+
+def words(text: str) -> tuple[str, ...]:
+    """Read words, separated by commas."""
+    return tuple(dict.fromkeys(filter(None, (part.strip() for part in text.split(",")))))

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from headgate.common.resources import JsonObject
+from headgate.translator.annotations.nginx.reading import nginx_annotations, read_nginx_annotations
 from headgate.translator.dialects.ingress.document import LEGACY_STORED, STORED, class_name
 from headgate.translator.dialects.ingress.nginx.hosts import (
     ALIASED_HOSTS,
@@ -11,10 +12,12 @@ from headgate.translator.dialects.ingress.nginx.hosts import (
     PATTERN_HOSTS,
     SNIPPET_HOSTS,
     TLS_HOSTS,
+    ClusterQuestion,
     aliases_of,
     server_snippet_of,
     tls_names,
 )
+from headgate.translator.dialects.ingress.nginx.options import options_of
 from headgate.translator.manifests.reading import creation_time
 from headgate.translator.objects.document import Document
 from headgate.translator.sources.classes import CLASS_IS_OURS, ClassQuestion, find_class
@@ -23,12 +26,6 @@ from headgate.translator.world.world import Index
 
 NGINX_CONTROLLER: Final = "k8s.io/ingress-nginx"
 NGINX_CLASS: Final = "nginx"
-
-
-class ClusterQuestion(NamedTuple):
-    """Something about all Ingresses of a cluster."""
-
-    cluster: str
 
 
 class HostQuestion(NamedTuple):
@@ -62,9 +59,17 @@ def _concerns_hosts(lookups: Lookups, question: ClusterQuestion) -> bool:
     return any(lookups.find(stored, CONCERNS_HOSTS) for stored in (STORED, LEGACY_STORED))
 
 
+def _served(lookups: Lookups, index: Index[Document], host: str) -> Iterator[JsonObject]:
+    """Yield the members that are served: those are not whose annotations drop them."""
+    groups = options_of(lookups).groups
+    for manifest in _members(lookups, index, host):
+        if not read_nginx_annotations(nginx_annotations(manifest), groups).dropping:
+            yield manifest
+
+
 def _host_facts(lookups: Lookups, question: HostQuestion) -> HostFacts:
-    has_patterns = next(_members(lookups, PATTERN_HOSTS, question.host), None) is not None
-    aliased = sorted(_members(lookups, ALIASED_HOSTS, question.host), key=creation_time)
+    has_patterns = next(_served(lookups, PATTERN_HOSTS, question.host), None) is not None
+    aliased = sorted(_served(lookups, ALIASED_HOSTS, question.host), key=creation_time)
     with_snippets = sorted(_members(lookups, SNIPPET_HOSTS, question.host), key=creation_time)
     return HostFacts(
         has_patterns,

@@ -5,7 +5,7 @@ of other Ingresses too.
 """
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 from headgate.common.resources import JsonObject
 from headgate.common.table import ANY_HOST
@@ -21,6 +21,12 @@ _ALIAS: Final = f"{NGINX_PREFIX}server-alias"
 _SERVER_SNIPPET: Final = f"{NGINX_PREFIX}server-snippet"
 _MARKS: Final = (_REWRITES.encode(), _USES_REGEX.encode())
 _TLS_MARK: Final = b"secretName"
+
+
+class ClusterQuestion(NamedTuple):
+    """Something about all Ingresses of a cluster."""
+
+    cluster: str
 
 
 def rule_hosts(manifest: JsonObject) -> Iterator[str]:

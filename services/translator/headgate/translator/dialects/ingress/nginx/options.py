@@ -21,7 +21,7 @@ from headgate.translator.annotations.nginx.options import OPTIONS
 from headgate.translator.annotations.nginx.row import NginxAnnotation
 from headgate.translator.annotations.reading import Reading
 from headgate.translator.dialects.ingress.nginx.default_backend import default_backend_of_all
-from headgate.translator.dialects.ingress.nginx.facts import ClusterQuestion
+from headgate.translator.dialects.ingress.nginx.hosts import ClusterQuestion
 from headgate.translator.fragments.fragment import BackendUse, Fragment, Identity, RouteClaim, StreamClaim
 from headgate.translator.fragments.upstream_refs import ServicePortRef
 from headgate.translator.manifests.reading import shown

@@ -15,7 +15,7 @@ from headgate.common.plugins.limits.limits import LimitConnConfig, LimitReqConfi
 from headgate.common.plugins.security.cors import CorsConfig
 from headgate.common.plugins.security.hsts import HstsConfig
 from headgate.common.plugins.security.restrictions import UaRestrictionConfig
-from headgate.common.plugins.transformation.compression import GzipConfig
+from headgate.common.plugins.transformation.compression import BrotliConfig, GzipConfig
 from headgate.common.plugins.transformation.fault_injection import Abort, FaultInjectionConfig
 from headgate.common.plugins.transformation.proxy_redirect import AddressRule, ProxyRedirectConfig
 from headgate.common.plugins.transformation.response_rewrite import AnswerHeaderChanges, ResponseRewriteConfig
@@ -211,7 +211,7 @@ def _plugins(reading: Reading) -> list[PluginUse]:
         _cors(reading),
         _addresses(reading),
         *_limits(reading),
-        _gzip(reading),
+        *_compression(reading),
         _answer_headers(reading),
     )
     return [use for use in found if use is not None]
@@ -227,12 +227,14 @@ def _blocked(reading: Reading) -> Iterator[PluginUse]:
         yield PluginUse.of(FaultInjectionConfig(abort=Abort(http_status=403, vars=([write_comparison(told)],))))
 
 
-def _gzip(reading: Reading) -> PluginUse | None:
-    gzip = reading.group("gzip")
-    if not gzip.get("is_on"):
-        return None
-    fields = {"comp_level": gzip.get("level", 1), "min_length": max(1, gzip.get("min_length", 256))}
-    return PluginUse.of(GzipConfig(types=("text/html", *gzip.get("types", _GZIP_TYPES)), vary=True, **fields))
+def _compression(reading: Reading) -> Iterator[PluginUse]:
+    brotli, gzip = reading.group("brotli"), reading.group("gzip")
+    if brotli.get("is_on"):
+        fields = {"comp_level": brotli.get("level", 4), "min_length": max(1, brotli.get("min_length", 20))}
+        yield PluginUse.of(BrotliConfig(types=("text/html", *brotli.get("types", _GZIP_TYPES)), **fields))
+    if gzip.get("is_on"):
+        fields = {"comp_level": gzip.get("level", 1), "min_length": max(1, gzip.get("min_length", 256))}
+        yield PluginUse.of(GzipConfig(types=("text/html", *gzip.get("types", _GZIP_TYPES)), **fields))
 
 
 def _answer_headers(reading: Reading) -> PluginUse | None:
