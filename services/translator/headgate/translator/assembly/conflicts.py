@@ -173,11 +173,11 @@ def _award_tls(
     """Return the policy of the oldest object among the owner's, and whose wish for client certificates is not met."""
     host = ownership.host
     claims = [(claim, user.identity) for user in users for claim in user.tls if claim.host == host]
-    own = [each for each in claims if not ownership.rank(each[1])]
+    own = sorted((each for each in claims if not ownership.rank(each[1])), key=lambda each: each[0].is_default)
     winner = own[0] if own else None
     unprotected = _Unprotected(set(), set())
     for claim, identity in claims:
-        if winner is not None and claim.policy == winner[0].policy:
+        if claim.is_default or (winner is not None and claim.policy == winner[0].policy):
             continue
         wished = claim.policy.client_auth
         is_open = wished is not None and (winner is None or wished != winner[0].policy.client_auth)

@@ -95,6 +95,8 @@ class TlsClaim(NamedTuple):
     host: str
     policy: TlsPolicy
     field: str
+    is_default: bool = False
+    """The object itself says nothing of it: counts only as long as no other one does."""
 
 
 class StreamClaim(NamedTuple):

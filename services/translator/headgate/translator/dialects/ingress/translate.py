@@ -184,7 +184,8 @@ class _Backends:
 def _tls_claims(hosts: tuple[str, ...], policy: IngressPolicy, nginx: NginxIngress) -> tuple[TlsClaim, ...]:
     tls = over(policy.tls, nginx.tls)
     field = policy.tls_field if policy.tls is not None else TLS_FIELD
-    return tuple(TlsClaim(host, tls, field) for host in hosts) if tls is not None else ()
+    is_default = policy.tls is None and not nginx.speaks_of_tls
+    return tuple(TlsClaim(host, tls, field, is_default) for host in hosts) if tls is not None else ()
 
 
 def _with_policy(claim: RouteClaim, ref: ObjectRef, policy: IngressPolicy, nginx: NginxIngress) -> RouteClaim:

@@ -81,6 +81,11 @@ class NginxIngress:
         return tuple(self.policy.reading.problems) if self.policy else ()
 
     @property
+    def speaks_of_tls(self) -> bool:
+        """Whether its annotations say how TLS is spoken, and not the ConfigMap alone."""
+        return self.policy is not None and any(map(self.policy.reading.written, ("tls", "client_tls")))
+
+    @property
     def unreadable(self) -> tuple[str, ...]:
         """Annotations because of which all requests are refused."""
         return tuple(self.policy.reading.unreadable) if self.policy else ()
