@@ -301,3 +301,11 @@ async def test_requests_that_change_something_are_repeated_where_that_is_allowed
         made.proxy.apply(options(retry_non_idempotent="true"))
         assert (await made.proxy.post(b"x")).status == 502
         assert sum(len(server.heads) for server in made.servers.values()) == 3
+
+
+def test_auto_http_speaks_with_endpoints_as_the_client_speaks() -> None:
+    found = entries(service("db", port=5432), endpoint_slice("db", "10.0.0.1"), rooted(backend_protocol="AUTO_HTTP"))
+    protocols = {entry.key: entry.protocol for entry in found if isinstance(entry, Upstream)}
+    (host,) = (entry for entry in found if isinstance(entry, VirtualHost))
+    told = [(route.when is not None, protocols[route.backends[0].upstream]) for route in host.routes]
+    assert told == [(True, "https"), (False, "http")]

@@ -25,7 +25,7 @@ PROXYING = (
         default="HTTP",
         does="What is spoken with the endpoints. `AUTO_HTTP` is what the client speaks.",
         example="HTTPS",
-        approximation="`AUTO_HTTP` speaks HTTP whatever the client speaks, and `FCGI` is not spoken",
+        approximation="`FCGI` is not spoken",
     ),
     NginxAnnotation(
         name="proxy-connect-timeout",

@@ -14,6 +14,7 @@ from headgate.common.table import (
     ANY_HOST,
     Canary,
     ClientAuth,
+    Condition,
     PathMatch,
     PathType,
     Provenance,
@@ -30,7 +31,7 @@ from headgate.translator.dialects.ingress.document import class_name
 from headgate.translator.dialects.ingress.legacy import is_legacy, restore_field, restore_problems, upgrade
 from headgate.translator.dialects.ingress.nginx.client_tls import TLS_FIELD, over
 from headgate.translator.dialects.ingress.nginx.facts import NGINX_CONTROLLER, is_of_nginx_controller
-from headgate.translator.dialects.ingress.nginx.ingress import NginxIngress
+from headgate.translator.dialects.ingress.nginx.ingress import OVER_TLS, NginxIngress
 from headgate.translator.dialects.ingress.nginx.passthrough import passed_through
 from headgate.translator.dialects.ingress.parse import (
     Backend,
@@ -53,7 +54,7 @@ from headgate.translator.fragments.fragment import (
 )
 from headgate.translator.fragments.route_cost import MAX_COST, TOO_COSTLY, host_cost, route_cost
 from headgate.translator.fragments.upstream_refs import RefusalRef, ResourceRef, ServicePortRef, UpstreamRef
-from headgate.translator.manifests.patches import NO_ROUTE_PATCH
+from headgate.translator.manifests.patches import NO_ROUTE_PATCH, all_of
 from headgate.translator.manifests.reading import shown
 from headgate.translator.objects.document import identify
 from headgate.translator.sources.addresses import CLASS_ADDRESSES
@@ -154,6 +155,7 @@ class _Backends:
     def __init__(self, ref: ObjectRef, policy: IngressPolicy, lookups: Lookups, nginx: NginxIngress) -> None:
         self._ref, self._policy, self._lookups = ref, policy, lookups
         self._override = Override.of(nginx.upstream) if nginx.upstream.said else None
+        self._secured = Override.of(nginx.secured_upstream) if nginx.follows_scheme else None
         self._namespace = policy.namespace or ref.namespace
         self._found: dict[tuple[str, int | str], BackendPolicy | None] = {}
 
@@ -164,15 +166,21 @@ class _Backends:
             self._found[key] = self._lookups.attached(BACKEND_POLICIES, target)
         return self._found[key]
 
-    def upstream(self, backend: Backend) -> UpstreamRef:
-        """Return the upstream that a backend stands for."""
+    @property
+    def follows_scheme(self) -> bool:
+        """Whether a backend is a second upstream for requests that came over TLS."""
+        return self._secured is not None
+
+    def upstream(self, backend: Backend, *, is_secured: bool = False) -> UpstreamRef:
+        """Return the upstream that a backend stands for; `is_secured`: for requests that came over TLS."""
+        override = self._secured if is_secured else self._override
         cluster, protocol = self._ref.cluster, self._policy.protocol
         if isinstance(backend, ResourceBackend):
             return ResourceRef(cluster, self._ref.namespace, backend.api_group, backend.kind, backend.name)
         has_policy = self._policy_of(backend) is not None
-        if protocol is not None or has_policy or self._override is not None:
+        if protocol is not None or has_policy or override is not None:
             port = (cluster, self._namespace, backend.service, backend.port)
-            return OverriddenService(*port, protocol, has_policy, self._override)
+            return OverriddenService(*port, protocol, has_policy, override)
         return ServicePortRef(cluster, self._namespace, backend.service, backend.port)
 
     def route_fields(self, backend: Backend) -> JsonObject:
@@ -194,16 +202,17 @@ def _with_policy(claim: RouteClaim, ref: ObjectRef, policy: IngressPolicy, nginx
         patch = nginx.patch(claim) if patch is NO_ROUTE_PATCH else patch.over(nginx.patch(claim))
     if not patch.said and policy.refusal is None:
         return claim._replace(route=nginx.with_fallback(claim.route))
-    change: JsonObject = {"when": policy.patch.when, "rank": _rank(claim.route.rank, policy)}
+    when = all_of(filter(None, (claim.route.when, policy.patch.when)))
+    change: JsonObject = {"when": when, "rank": _rank(claim.route.rank, policy, when)}
     if policy.refusal is not None:
         change["backends"] = (TableBackend(upstream=_refusal(ref, policy.refusal).key),)
         return claim._replace(route=claim.route.model_copy(update=change), is_refused=True)
     return claim._replace(route=nginx.with_fallback(claim.route.model_copy(update=change | patch.fields)))
 
 
-def _rank(rank: Rank, policy: IngressPolicy) -> Rank:
+def _rank(rank: Rank, policy: IngressPolicy, when: Condition | None) -> Rank:
     """Return the rank of a route by the annotations and policies; one that is refused has none by its priorities."""
-    change: JsonObject = {"comparisons": count_comparisons(policy.patch.when)}
+    change: JsonObject = {"comparisons": count_comparisons(when)}
     if policy.refusal is not None:
         change["is_unreadable"] = policy.is_unreadable
     else:
@@ -248,8 +257,18 @@ def _rule_routes(
                 problems.append(Problem(reason="DuplicatePath", field=field, value=shown(path.path), message=message))
                 continue
             match = nginx.match(rule.host, path, problems)
-            if match is not None:
-                yield _claim(ref, rule.host, match, path.backend, backends, path.field)
+            if match is None:
+                continue
+            claim = _claim(ref, rule.host, match, path.backend, backends, path.field)
+            yield claim
+            if backends.follows_scheme:
+                yield _secured(claim, backends.upstream(path.backend, is_secured=True))
+
+
+def _secured(claim: RouteClaim, upstream: UpstreamRef) -> RouteClaim:
+    """Return the route for the same requests over TLS."""
+    change = {"when": OVER_TLS, "backends": (TableBackend(upstream=upstream.key),), "rank": Rank(comparisons=1)}
+    return claim._replace(route=claim.route.model_copy(update=change))
 
 
 def _default_routes(
@@ -297,6 +316,8 @@ def _backend_uses(spec: IngressSpec, backends: _Backends, written: Callable[[str
         port = "name" if isinstance(backend.port, str) else "number"
         name_field, port_field = written(f"{backend.field}.name"), written(f"{backend.field}.port.{port}")
         yield BackendUse(upstream, intern(name_field), intern(port_field))
+        if backends.follows_scheme:
+            yield BackendUse(backends.upstream(backend, is_secured=True), intern(name_field), intern(port_field))
 
 
 def _claim_names(

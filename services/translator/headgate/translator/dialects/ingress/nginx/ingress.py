@@ -17,6 +17,7 @@ from headgate.common.resources import JsonObject, ObjectRef
 from headgate.common.table import (
     ANY_HOST,
     BackendGroup,
+    BackendProtocol,
     Compare,
     Condition,
     PathMatch,
@@ -49,7 +50,7 @@ from headgate.translator.world.graph import Lookups
 _REDIRECT_ORDER: Final = 3900
 """After `cors`, and before whatever lets requests in: nginx redirects in the phase before that of access."""
 _WWW: Final = "www."
-_OVER_TLS: Final = Compare(subject=Subject.SCHEME, values=("https",))
+OVER_TLS: Final = Compare(subject=Subject.SCHEME, values=("https",))
 _EVERYTHING: Final = PathMatch(type=PathType.PREFIX, value="/")
 
 
@@ -103,6 +104,16 @@ class NginxIngress:
         if self._upstream_tls is None:
             return self.policy.upstream
         return self.policy.upstream.model_copy(update={"tls": self._upstream_tls})
+
+    @property
+    def follows_scheme(self) -> bool:
+        """Whether upstreams are spoken to as the client speaks."""
+        return self.policy is not None and self.policy.follows_scheme
+
+    @property
+    def secured_upstream(self) -> UpstreamPatch:
+        """What is said of the upstreams of requests that came over TLS, where these are spoken to likewise."""
+        return self.upstream.model_copy(update={"protocol": BackendProtocol.HTTPS})
 
     @property
     def is_passed_through(self) -> bool:
@@ -254,7 +265,7 @@ class NginxIngress:
 
     def _from_to_www(self, host: str, claim: RouteClaim) -> Iterator[RouteClaim]:
         twin = host.removeprefix(_WWW) if host.startswith(_WWW) else f"{_WWW}{host}"
-        for scheme, port, when in (("https", 443, _OVER_TLS), ("http", 80, None)):
+        for scheme, port, when in (("https", 443, OVER_TLS), ("http", 80, None)):
             config = RedirectConfig(
                 regex_uri=("^(.*?)/?$", f"{scheme}://{host}:{port}$1"), append_query_string=True, ret_code=308
             )
