@@ -95,7 +95,8 @@ LOCATIONS = (
     Shape(1, "auth_request /auth; if ($request_method = OPTIONS ) { return 200; }", "auth_request"),
     Shape(7, "auth_request_set $email $upstream_http_x_auth_request_email; proxy_set_header X-Email $email;"),
     Shape(1, "auth_request_set $email $upstream_http_x_auth_request_email; add_header X-Auth-Request-Email $email;"),
-    Shape(10, "error_page 401 = @custom_401;", "error_page"),
+    Shape(8, "error_page 401 = @custom_401;", "error_page"),
+    Shape(2, 'error_page 403 = "https://sso.example/oauth2/start?rd=$escaped_request_uri";'),
 )
 SERVERS = (
     Shape(1, "client_header_buffer_size 64k; large_client_header_buffers 4 128k;"),
@@ -106,7 +107,7 @@ SERVERS = (
     Shape(1, 'if ( $request_uri ~ "^/api/health" ) { return 403; }'),
     Shape(1, "if ($host ~* ^a\\.apps\\.example$) { return 301 https://a.live.example$request_uri; }"),
     Shape(1, "limit_req_zone $http_x_api_key zone=one:10m rate=100r/s;", "limit_req_zone"),
-    Shape(1, "error_page 400 495 496 =401 @e; location @e { return 401; }", "error_page"),
+    Shape(1, "error_page 400 495 496 =401 @e; location @e { return 401; }"),
     Shape(1, "location ~* ^/old-api/(.*) { return 301 https://$host/new-api/$1$is_args$args; }"),
     Shape(1, "add_header X-Frame-Options DENY; add_header Referrer-Policy strict-origin-when-cross-origin;"),
     Shape(1, "location ~ ^/(v1|v2)/ { client_max_body_size 10G; rewrite ^/(.*)$ /group/$1 last; }", "rewrite"),

@@ -360,7 +360,10 @@ def test_location_without_an_answer_is_not_found() -> None:
         ("access_log /dev/stdout;", "off is followed"),
         ("expires @15h;", "is not followed"),
         ("sub_filter $host x;", "variables are not followed"),
-        ("error_page 404 /x;", "error_page: is not followed here"),
+        ("error_page 404 /x;", "a path is asked for as another request"),
+        ("error_page 404 @x;", "there is no location @x in the server's snippet"),
+        ("error_page 302 https://b.example;", "needs statuses from 400 to 599"),
+        ("error_page 404 =99 https://b.example;", "status '99' is not from 200 to 599"),
         ("if ($namespace = a) { return 403; }", "is the same for all requests"),
     ],
 )
@@ -378,10 +381,21 @@ def test_nothing_of_a_refused_snippet_is_followed() -> None:
         ("rewrite ^/a /b break;", "a path is not changed before its location is chosen"),
         ("if ($arg_a) { add_header X-A 1; }", "does not stand here in nginx"),
         ("add_header X-A $namespace;", "within a path of an Ingress only"),
-        ("location @x { return 403; }", "named locations are not followed"),
+        ("location @x { proxy_set_header A b; }", "followed with return, set, if and default_type only"),
         ("location /a { location /a/b { return 403; } }", "does not stand here"),
         ("server_name _;", "is not followed"),
     ],
 )
 def test_servers_have_rules_of_their_own(text: str, message: str) -> None:
     assert message in refusal(text, Context.SERVER)
+
+
+def test_pages_of_errors_are_addresses_or_named_locations() -> None:
+    text = "error_page 401 403 = https://sso.example/?rd=$request_uri; error_page 404 @gone; error_page 500 =200 @gone;"
+    config = the_use(text, 'location @gone { default_type text/plain; return 410 "gone"; }')
+    gone = {"steps": [{"do": "return", "status": 410, "text": "gone"}], "default_type": "text/plain"}
+    assert config["errors"] == [
+        {"statuses": [401, 403], "status": 0, "url": "https://sso.example/?rd=${request_uri}"},
+        {"statuses": [404], **gone},
+        {"statuses": [500], "status": 200, **gone},
+    ]

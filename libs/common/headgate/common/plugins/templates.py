@@ -35,7 +35,9 @@ _LIMIT: Final = ("count", "time_window", "rate", "burst", "conn")
 _RULES: Final = tuple(f"rules.*.{name}" for name in ("key", *_LIMIT))
 _FORWARD_AUTH: Final = ("extra_headers.*", "signin", "uri", "cache.key")
 _LOGGERS: Final = ("file-logger", "http-logger", "kafka-logger", "syslog", "tcp-logger", "udp-logger")
-_STEPS: Final = tuple(f"{program}.*{inner}" for program in ("server", "steps") for inner in ("", ".steps.*"))
+_STEPS: Final = tuple(
+    f"{program}.*{inner}" for program in ("server", "steps", "errors.*.steps") for inner in ("", ".steps.*")
+)
 _TEMPLATES: Final[Mapping[str, tuple[_Place, ...]]] = MappingProxyType(
     {
         "api-breaker": _all("break_response_body", "break_response_headers.*.value"),
@@ -47,7 +49,8 @@ _TEMPLATES: Final[Mapping[str, tuple[_Place, ...]]] = MappingProxyType(
         "limit-count": _all(*_LIMIT, *_RULES),
         "limit-req": _all(*_LIMIT, *_RULES),
         "nginx-rewrite": _all(
-            *(f"{each}.{part}" for each in _STEPS for part in ("value", "replacement", "text", "test.value"))
+            "errors.*.url",
+            *(f"{each}.{part}" for each in _STEPS for part in ("value", "replacement", "text", "test.value")),
         ),
         "mocking": _all("response_example", "response_headers.*"),
         "proxy-cache": (*_all("cache_key.*", "cache_bypass.*"), *_all("no_cache.*", phase=Phase.ANSWER)),

@@ -15,7 +15,7 @@ from pydantic import JsonValue, ValidationError
 from headgate.common.plugins.checking import check_use
 from headgate.common.plugins.errors import PluginFault
 from headgate.common.plugins.meta import META
-from headgate.common.plugins.traffic.nginx_rewrite import NginxRewriteConfig
+from headgate.common.plugins.traffic.nginx_rewrite import ErrorPage, NginxRewriteConfig
 from headgate.common.plugins.traffic.proxy_rewrite import HeaderChanges, ProxyRewriteConfig
 from headgate.common.plugins.transformation.compression import GzipConfig
 from headgate.common.plugins.transformation.fault_injection import Abort, FaultInjectionConfig
@@ -28,17 +28,19 @@ from headgate.translator.snippets.level import (
     AccessRule,
     AddedHeader,
     Branch,
+    ErrorAnswer,
     Expires,
     HiddenHeader,
     InputFilter,
     Level,
     LimitExcept,
+    NamedLocation,
     PassedHeader,
     ProxyHeader,
     Substitution,
 )
 
-_INHERITED: Final = (AddedHeader, HiddenHeader, PassedHeader, Expires, AccessRule, Substitution)
+_INHERITED: Final = (AddedHeader, HiddenHeader, PassedHeader, Expires, AccessRule, Substitution, ErrorAnswer)
 _FIELDS: Final = frozenset(("access_log_share", "buffer_request", "max_body"))
 _INPUT_ORDER: Final = 20_990
 """Of changes by headers-more to requests: behind the rewrite phase, before all that reads headers."""
@@ -99,13 +101,19 @@ class _Both:
         yield from changes_of_answers(self._server, self._location)
 
     def _program(self) -> Iterator[PluginUse]:
-        server, location = self._server.steps, self._location.steps
-        if server or location:
-            written: dict[str, Any] = {"server": server} if server else {}
-            written |= {"steps": location} if location else {}
+        server, location, errors = self._server.steps, self._location.steps, self._errors()
+        if server or location or errors:
+            given = {"server": server, "steps": location, "errors": errors}
+            written: dict[str, Any] = {name: value for name, value in given.items() if value}
             if "default_type" in self._settings:
                 written["default_type"] = self._settings["default_type"]
             yield PluginUse.of(NginxRewriteConfig.model_validate(written))
+
+    def _errors(self) -> tuple[ErrorPage, ...]:
+        named = {each.name: each for each in self._server.of(NamedLocation)}
+        return tuple(
+            _error_page(each, named) for each in self._location.of(ErrorAnswer) or self._server.of(ErrorAnswer)
+        )
 
     def _input(self) -> Iterator[PluginUse]:
         filters = [(each, 0) for level in (self._server, self._location) for each in level.of(InputFilter)]
@@ -141,6 +149,17 @@ class _Both:
             prefix = "gzip."
             said = {name: value for name, value in self._settings.items() if name.startswith(prefix)}
             yield PluginUse.of(GzipConfig.model_validate({"vary": False} | _without(prefix, said)))
+
+
+def _error_page(answer: ErrorAnswer, named: Mapping[str, NamedLocation]) -> ErrorPage:
+    written: dict[str, Any] = {"statuses": answer.statuses}
+    written |= {} if answer.status is None else {"status": answer.status}
+    if not answer.target.startswith("@"):
+        return ErrorPage.model_validate({**written, "url": answer.target})
+    location = named.get(answer.target)
+    if location is None:
+        raise answer.directive.error(f"there is no location {answer.target} in the server's snippet")
+    return ErrorPage.model_validate({**written, "steps": location.steps, "default_type": location.default_type})
 
 
 def _requests(changed: dict[str, str], removed: tuple[str, ...]) -> ProxyRewriteConfig:

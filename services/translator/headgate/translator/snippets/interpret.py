@@ -14,7 +14,17 @@ from headgate.translator.snippets import headers, rewriting, settings
 from headgate.translator.snippets.access import read_auth_variable, read_methods, read_rule
 from headgate.translator.snippets.errors import SnippetError
 from headgate.translator.snippets.grammar import Directive, parse
-from headgate.translator.snippets.level import AccessRule, Branch, Level, LimitExcept, Location, Program, Said
+from headgate.translator.snippets.level import (
+    AccessRule,
+    Branch,
+    Level,
+    LimitExcept,
+    Location,
+    NamedLocation,
+    Program,
+    Said,
+    Setting,
+)
 from headgate.translator.snippets.scope import Context, Scope, names_defined
 from headgate.translator.snippets.settings import Reader
 
@@ -47,6 +57,7 @@ _TABLE: Final[dict[str, _Row]] = {
     "client_max_body_size": _Row(_HSL, 1, 1, settings.read_body_size),
     "default_type": _Row(_HSL, 1, 1, settings.read_default_type),
     "deny": _Row(_LIMITS, 1, 1, read_rule),
+    "error_page": _Row(_HSL, 2, _MANY, rewriting.read_error_page),
     "expires": _Row(_HEADERS, 1, 2, headers.read_expires),
     "gzip": _Row(_HEADERS, 1, 1, settings.read_gzip),
     "gzip_comp_level": _Row(_HSL, 1, 1, settings.read_gzip_level),
@@ -134,7 +145,8 @@ class _Reading:
             rules = self.read(block, scope.within(Context.LIMIT_EXCEPT)).of(AccessRule)
             yield LimitExcept(read_methods(directive), rules)
         elif directive.name == "location" and scope.context is Context.SERVER:
-            yield self._read_location(directive, block, scope)
+            is_named = len(directive.args) == 1 and directive.args[0].startswith("@")
+            yield (self._read_named if is_named else self._read_location)(directive, block, scope)
         elif directive.name in ("if", "limit_except", "location"):
             raise directive.error("does not stand here in nginx, or not with a meaning here")
         else:
@@ -150,6 +162,13 @@ class _Reading:
         yield Program(rewriting.if_step(directive, scope, level.steps, number))
         if rest.said:
             yield Branch(number, rest)
+
+    def _read_named(self, directive: Directive, block: tuple[Directive, ...], scope: Scope) -> NamedLocation:
+        level = self.read(block, scope.within(Context.LOCATION))
+        others = [said for said in level if not isinstance(said, Program | Setting)]
+        if others or level.settings().keys() - {"default_type"} or not level.steps:
+            raise directive.error("a named location is followed with return, set, if and default_type only")
+        return NamedLocation(directive.args[0], level.steps, str(level.settings().get("default_type", "text/html")))
 
     def _read_location(self, directive: Directive, block: tuple[Directive, ...], scope: Scope) -> Location:
         self._locations += 1
@@ -169,7 +188,7 @@ def _path_of(directive: Directive) -> tuple[str, PathMatch]:
     words = directive.args
     modifier, path = words if len(words) == 2 else ("", words[0] if len(words) == 1 else "")
     if not path or path.startswith("@"):
-        raise directive.error("needs a path; named locations are not followed here")
+        raise directive.error("needs a path")
     if modifier in ("~", "~*"):
         rewriting.check_pattern(directive, path)
         value = _from_beginning(path)

@@ -133,6 +133,27 @@ class Location:
 
 
 @dataclass(frozen=True, slots=True)
+class NamedLocation:
+    """A `location @name` block, which `error_page` refers to."""
+
+    name: str
+    steps: tuple[Step, ...]
+    default_type: str
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorAnswer:
+    """`error_page`."""
+
+    statuses: tuple[int, ...]
+    status: int | None
+    """As in the plugin's `ErrorPage`."""
+    target: str
+    """A template of an address, or `@` and the name of a location."""
+    directive: Directive
+
+
+@dataclass(frozen=True, slots=True)
 class Program:
     """A directive of the rewrite phase."""
 
@@ -141,7 +162,7 @@ class Program:
 
 Said = (
     AddedHeader | HeaderFilter | InputFilter | ProxyHeader | HiddenHeader | PassedHeader | Expires | AccessRule
-    | LimitExcept | AuthVariable | Substitution | Setting | Branch | Location | Program
+    | LimitExcept | AuthVariable | Substitution | Setting | Branch | Location | NamedLocation | ErrorAnswer | Program
 )  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from headgate.common.plugins.traffic.nginx_rewrite import (
 )
 from headgate.translator.snippets.errors import SnippetError
 from headgate.translator.snippets.grammar import Directive
-from headgate.translator.snippets.level import Program, Said
+from headgate.translator.snippets.level import ErrorAnswer, Program, Said
 from headgate.translator.snippets.scope import Context, Scope, definable
 
 _URLS: Final = ("http://", "https://", "$scheme")
@@ -52,6 +52,23 @@ def read_return(directive: Directive, scope: Scope) -> Iterator[Said]:
         yield Program(ReturnStep(do="return", status=302, text=scope.template(directive, first, is_program=True)))
     else:
         raise directive.error(f"{first[:40]!r} is neither a status nor a URL")
+
+
+def read_error_page(directive: Directive, scope: Scope) -> Iterator[Said]:
+    """`error_page status... [=[status]] address | @name`."""
+    *words, target = directive.args
+    status: int | None = None
+    if words and words[-1].startswith("="):
+        written = words.pop()[1:]
+        if written and not (written.isascii() and written.isdecimal() and int(written) in _STATUSES):
+            raise directive.error(f"status {written[:40]!r} is not from 200 to 599")
+        status = int(written or 0)
+    if not words or not all(word.isascii() and word.isdecimal() and 400 <= int(word) <= 599 for word in words):
+        raise directive.error("needs statuses from 400 to 599")
+    if target.startswith("/"):
+        raise directive.error("a path is asked for as another request, which is not done here; give a URL or @name")
+    template = target if target.startswith("@") else scope.template(directive, target, is_program=True)
+    yield ErrorAnswer(tuple(map(int, words)), status, template, directive)
 
 
 def read_rewrite(directive: Directive, scope: Scope) -> Iterator[Said]:

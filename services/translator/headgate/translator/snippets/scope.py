@@ -47,10 +47,10 @@ _RENAMED: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 _NAMES: Final = (
-    "args best_http_host content_length content_type document_uri host hostname https is_args msec pass_access_scheme "
-    "query_string realip_remote_addr realip_remote_port remote_addr remote_port remote_user request request_id "
-    "request_method request_uri scheme server_addr server_name server_port server_protocol ssl_protocol status "
-    "time_iso8601 time_local upstream_addr upstream_status uri"
+    "args best_http_host content_length content_type document_uri escaped_request_uri host hostname https is_args msec "
+    "pass_access_scheme query_string realip_remote_addr realip_remote_port remote_addr remote_port remote_user request "
+    "request_id request_method request_uri scheme server_addr server_name server_port server_protocol ssl_protocol "
+    "status time_iso8601 time_local upstream_addr upstream_status uri"
 )
 _KNOWN: Final = frozenset(_NAMES.split())
 _PREFIXES: Final = ("http_", "arg_", "cookie_", "sent_http_", "upstream_http_")

@@ -210,6 +210,28 @@ CASES: dict[str, Case] = {
         "if ($http_x_forwarded_proto = 'http') { return 301 https://$host$request_uri; }",
         (ask("/a?b=c", X_Forwarded_Proto="http"), ask("/", X_Forwarded_Proto="https"), ask("/")),
     ),
+    "pages of errors": Case(
+        """
+        error_page 401 = https://b.example/login?rd=$request_uri;
+        error_page 403 404 @refused;
+        error_page 405 = @refused;
+        error_page 410 =503 @refused;
+        error_page 418 =303 https://b.example/tea;
+        if ($arg_status = 401) { return 401; }
+        if ($arg_status = 403) { return 403; }
+        if ($arg_status = 405) { return 405; }
+        if ($arg_status = 410) { return 410; }
+        if ($arg_status = 418) { return 418; }
+        if ($arg_status = text) { return 403 "as it is"; }
+        limit_except GET { deny all; }
+        """,
+        (
+            *(ask(f"/?status={status}") for status in ("401", "403", "405", "410", "418", "text", "none")),
+            ask("/404"),
+            ask("/", "PUT", b"x"),
+        ),
+        server='location @refused { default_type application/json; return 400 "{$request_method}"; }',
+    ),
     "no answer": Case("if ($arg_a) { return 444; }", (ask("/"), ask("/?a=1"))),
 }
 

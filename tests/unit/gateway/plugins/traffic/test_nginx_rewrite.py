@@ -8,7 +8,7 @@ from headgate.common.plugins.checking import check_use
 from headgate.common.plugins.errors import PluginFault
 from headgate.common.table import PluginUse
 from headgate.gateway.plugins.interface import Request, Response
-from unit.gateway.plugins.running import chain, request
+from unit.gateway.plugins.running import answered, chain, request
 
 
 def program(*steps: dict[str, Any], **more: Any) -> Any:
@@ -168,6 +168,30 @@ def test_what_the_last_pattern_caught_is_known_to_other_plugins() -> None:
     asking = request("/a/b")
     assert program(rewrite("^/(.)/(.)$", "/${2}")).on_request(asking) is None
     assert (asking.variables["nginx_1"], asking.variables["nginx_2"]) == ("a", "b")
+
+
+def errors(*pages: dict[str, Any]) -> Any:
+    return chain(("nginx-rewrite", {"errors": list(pages)}))
+
+
+@pytest.mark.parametrize(("status", "given"), [(None, 403), (0, 410), (200, 200)])
+async def test_error_of_the_gateway_has_a_page_of_its_own(status: int | None, given: int) -> None:
+    page = {"statuses": [403], "steps": [give(410, "gone")], **({} if status is None else {"status": status})}
+    got = await answered(errors(page), request("/"), Response.refusal(403, "denied"))
+    assert (got.status, got.body) == (given, b"gone")
+
+
+async def test_error_of_the_upstream_stays() -> None:
+    page = {"statuses": [403], "url": "https://b.example"}
+    got = await answered(errors(page), request("/"), Response(403, from_upstream=True), b"mine")
+    assert (got.status, got.body) == (403, b"mine")
+
+
+@pytest.mark.parametrize(("status", "given"), [(0, 302), (303, 303), (200, 302)])
+async def test_error_may_send_the_client_elsewhere(status: int, given: int) -> None:
+    page = {"statuses": [401], "status": status, "url": "https://b.example/?rd=${request_uri}"}
+    got = await answered(errors(page), request("/a?b=c"), Response.refusal(401, "unknown"))
+    assert (got.status, got.headers.get("Location")) == (given, "https://b.example/?rd=/a?b=c")
 
 
 def test_pattern_that_comes_to_its_bound_is_an_error_and_no_mismatch() -> None:

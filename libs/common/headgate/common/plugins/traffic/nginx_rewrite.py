@@ -108,18 +108,33 @@ class IfStep(PluginConfig):
 Step = Annotated[SetStep | RewriteStep | ReturnStep | BreakStep | IfStep, Field(discriminator="do")]
 
 
+class ErrorPage(PluginConfig):
+    """What is answered instead of an error that is not the upstream's: an address, or what steps return."""
+
+    statuses: tuple[Annotated[int, Field(ge=400, le=599)], ...] = Field(min_length=1)
+    status: int | None = None
+    """Of the answer; 0 is that of the steps, and None that of the error."""
+    url: ProgramText | None = None
+    """Where the client is sent to, with 302 unless `status` is another redirect."""
+    steps: tuple[Step, ...] = ()
+    default_type: str = Field(default="text/html", max_length=200)
+
+
 class NginxRewriteConfig(PluginConfig, plugin="nginx-rewrite"):
     """Fields of `nginx-rewrite`."""
 
     server: tuple[Step, ...] = ()
     """Steps of the host, before those of the route."""
     steps: tuple[Step, ...] = ()
+    errors: tuple[ErrorPage, ...] = Field(default=(), max_length=MAX_STEPS)
+    """The first that has a status counts."""
     default_type: str = Field(default="text/html", max_length=200)
     """Content-Type of bodies that `return` gives."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        count = sum(1 + len(step.steps) if isinstance(step, IfStep) else 1 for step in (*self.server, *self.steps))
-        if not 0 < count <= MAX_STEPS:
+        every = (*self.server, *self.steps, *(step for page in self.errors for step in page.steps))
+        count = sum(1 + len(step.steps) if isinstance(step, IfStep) else 1 for step in every)
+        if not 0 < count + len(self.errors) <= MAX_STEPS:
             raise ValueError(f"needs from 1 to {MAX_STEPS} steps, those within if counted")
         return self

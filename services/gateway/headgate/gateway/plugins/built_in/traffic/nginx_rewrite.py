@@ -5,7 +5,7 @@ Paths are compared as nginx does, decoded and without empty and dot segments, an
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import quote
 
 from headgate.common.perl_patterns import PerlPattern, compile_perl_pattern
@@ -31,6 +31,8 @@ _LOCATED: Final = frozenset((301, 302, 303, 307, 308))
 _IN_PATH: Final = "!$&'()*+,-./:;=@[]_~"
 """Characters of a changed path that nginx sends as they are, besides letters and digits."""
 _PATH_NAMES: Final = ("uri", "document_uri")
+_RETURNED: Final = "return"
+"""Reason of answers by `return`."""
 _FOLLOWS: Final = object()
 """The program goes on."""
 _ENDS: Final = object()
@@ -76,11 +78,20 @@ _Outcome = Response | object
 _Do = Callable[[_Run], _Outcome]
 
 
+class _Page(NamedTuple):
+    """What is answered instead of an error."""
+
+    status: int | None
+    url: Template | None
+    steps: Sequence[_Do]
+
+
 class NginxRewrite(Plugin[NginxRewriteConfig]):
     """Runs programs of nginx's rewrite phase."""
 
     name = "nginx-rewrite"
     order = 21000
+    answer_order = 440
     Config = NginxRewriteConfig
     preview = "yes"
     is_shareable = True
@@ -90,6 +101,12 @@ class NginxRewrite(Plugin[NginxRewriteConfig]):
         self._server = [self._compile(step) for step in config.server]
         self._steps = [self._compile(step) for step in config.steps]
         self._claims = tuple(_claims_named(config))
+        self._errors: dict[int, _Page] = {}
+        for page in config.errors:
+            steps = [self._compile(step, page.default_type) for step in page.steps]
+            made = _Page(page.status, Template(page.url) if page.url is not None else None, steps)
+            for status in page.statuses:
+                self._errors.setdefault(status, made)
 
     def on_request(self, request: Request) -> Response | None:
         """Run the program."""
@@ -118,16 +135,38 @@ class NginxRewrite(Plugin[NginxRewriteConfig]):
             request.path = quote(run.path.encode("latin-1"), safe=_IN_PATH)
         return None
 
-    def _compile(self, step: SetStep | RewriteStep | ReturnStep | BreakStep | IfStep) -> _Do:
+    def on_response(self, request: Request, response: Response) -> None:
+        """Put a page in the place of an error of the gateway or of a plugin, but not of a text that `return` gives."""
+        page = self._errors.get(response.status)
+        is_text = response.reason == _RETURNED and not response.is_refusal
+        if page is None or response.from_upstream or is_text:
+            return
+        run = _Run(request, decoded(request.original_path).decode("latin-1"), SearchTime(request.target))
+        if page.url is not None:
+            status = page.status if page.status in _LOCATED else 302
+            response.replace(_redirection(request, status, run.fill_in(page.url)))
+            return
+        outcome = _run(page.steps, run)
+        if isinstance(outcome, Response):
+            outcome.status = response.status if page.status is None else page.status or outcome.status
+            response.replace(outcome)
+
+    def _compile(
+        self, step: SetStep | RewriteStep | ReturnStep | BreakStep | IfStep, content_type: str | None = None
+    ) -> _Do:
         if isinstance(step, SetStep):
             return _setting(step)
         if isinstance(step, RewriteStep):
             return _rewriting(step)
         if isinstance(step, ReturnStep):
-            return _returning(step, self.config.default_type)
+            return _returning(step, content_type or self.config.default_type)
         if isinstance(step, BreakStep):
             return lambda run: _ENDS
-        holds, steps, branch = _testing(step.test), [self._compile(each) for each in step.steps], str(step.branch)
+        holds, steps, branch = (
+            _testing(step.test),
+            [self._compile(each, content_type) for each in step.steps],
+            str(step.branch),
+        )
 
         def choose(run: _Run) -> _Outcome:
             if not holds(run):
@@ -197,9 +236,9 @@ def _returning(step: ReturnStep, content_type: str) -> _Do:
         if status in _LOCATED:
             return _redirection(run.request, status, text or "")
         if text is None and status >= 400:
-            return Response.refusal(status, "return")
+            return Response.refusal(status, _RETURNED)
         headers = Headers([("Content-Type", content_type)] if status != 204 else [])
-        return Response(status, headers, (text or "").encode("latin-1"), reason="return")
+        return Response(status, headers, (text or "").encode("latin-1"), reason=_RETURNED)
 
     return do
 

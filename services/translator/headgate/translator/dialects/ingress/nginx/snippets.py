@@ -53,21 +53,22 @@ class Snippets:
         self._server: str = written.get("server", "")
         self._locations: tuple[Location, ...] = ()
         self._variables: dict[str, str] = {}
-        if self._location:
-            level = self._check("configuration-snippet", self._location, Context.LOCATION)
-            self._variables = {each.name: each.header for each in level.of(AuthVariable)}
+        level = NOTHING
         if self._server:
             level = self._check("server-snippet", self._server, Context.SERVER)
             self._locations = self._check_locations(level, rule_paths(manifest))
+        if self._location:
+            level = self._check("configuration-snippet", self._location, Context.LOCATION, level)
+            self._variables = {each.name: each.header for each in level.of(AuthVariable)}
         self._auth = self._check("auth-snippet", written["auth"], Context.AUTH) if "auth" in written else NOTHING
 
-    def _check(self, name: str, text: str, context: Context) -> Level:
+    def _check(self, name: str, text: str, context: Context, server: Level = NOTHING) -> Level:
         """Read a snippet, and look whether it can be said in the table."""
         constants = ANY_CONSTANTS if context is not Context.SERVER else {}
         try:
             level = interpret(text, Scope(context, constants))
             is_server = context is Context.SERVER
-            compose(*((level, NOTHING) if is_server else (NOTHING, level)))
+            compose(*((level, NOTHING) if is_server else (server, level)))
         except SnippetError as error:
             self._reading.refuse(name, str(error))
             return NOTHING
