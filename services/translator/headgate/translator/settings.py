@@ -85,6 +85,11 @@ class TranslatorSettings(LeaseSettings, StoreSettings):
         default=False,
         description="Leave out Ingresses that have a default backend and no rule; off by default, as in ingress-nginx.",
     )
+    nginx_disable_svc_external_name: bool = Field(
+        default=False,
+        description="Send no requests to Services of type ExternalName, of whatever object; off by default, as in "
+        "ingress-nginx.",
+    )
     take_status: bool = Field(
         default=False,
         description="Write addresses to Ingresses whose class is of the controller of ingress-nginx; off by default, "
@@ -229,14 +234,15 @@ class TranslatorSettings(LeaseSettings, StoreSettings):
             ignored_plugins=frozenset(self.ignored_plugins),
             scoped_consumers=self.consumer_scope == "namespace",
             nginx=NginxSettings(
-                self.nginx_configmap,
-                self.nginx_tcp_services,
-                self.nginx_udp_services,
-                self.nginx_disable_catch_all,
-                self.take_status,
-                self.nginx_enable_ssl_passthrough,
-                self.nginx_allow_snippets,
-                self.nginx_default_backend_service,
+                config_map=self.nginx_configmap,
+                tcp_services=self.nginx_tcp_services,
+                udp_services=self.nginx_udp_services,
+                disable_catch_all=self.nginx_disable_catch_all,
+                take_status=self.take_status,
+                enable_ssl_passthrough=self.nginx_enable_ssl_passthrough,
+                disable_external_names=self.nginx_disable_svc_external_name,
+                allow_snippets=self.nginx_allow_snippets,
+                default_backend=self.nginx_default_backend_service,
             ),
         )
 

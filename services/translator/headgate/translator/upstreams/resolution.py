@@ -121,6 +121,9 @@ def _resolve_service(
     port = service.find_port(ref.port, is_udp=ref.stream == "udp")
     if port is None:
         return unavailable(ref, BackendFault("PortNotFound", _missing_port(ref, service), is_about_port=True))
+    if service.type == EXTERNAL_NAME and lookups.settings.nginx.disable_external_names:
+        message = f"{_name(ref)} is of type ExternalName, which the setting nginx_disable_svc_external_name leaves out"
+        return unavailable(ref, BackendFault("ExternalNameDisabled", message))
     if service.type == EXTERNAL_NAME:
         return _resolve_external(ref, service, port)
     return _resolve_endpoints(lookups, ref, service, clusters, selects)

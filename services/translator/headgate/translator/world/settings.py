@@ -18,6 +18,8 @@ class NginxSettings:
     """Whether addresses are written to Ingresses of classes of ingress-nginx."""
     enable_ssl_passthrough: bool = False
     """Whether the annotation `ssl-passthrough` counts."""
+    disable_external_names: bool = False
+    """Whether Services of type ExternalName are no backends."""
     allow_snippets: bool = False
     """Whether snippets on Ingresses are followed."""
     default_backend: str = ""

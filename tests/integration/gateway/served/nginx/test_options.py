@@ -309,3 +309,13 @@ def test_auto_http_speaks_with_endpoints_as_the_client_speaks() -> None:
     (host,) = (entry for entry in found if isinstance(entry, VirtualHost))
     told = [(route.when is not None, protocols[route.backends[0].upstream]) for route in host.routes]
     assert told == [(True, "https"), (False, "http")]
+
+
+def test_external_names_are_no_backends_by_a_setting() -> None:
+    named = service("db", port=5432, type="ExternalName", externalName="db.example")
+    settings = TranslationSettings(nginx=NginxSettings(disable_external_names=True))
+    (open_one,) = (entry for entry in entries(named, rooted(enable_cors="false")) if isinstance(entry, Upstream))
+    assert open_one.unavailable is None
+    found = entries(named, rooted(enable_cors="false"), settings=settings)
+    (closed,) = (entry for entry in found if isinstance(entry, Upstream))
+    assert "nginx_disable_svc_external_name" in (closed.unavailable or "")
