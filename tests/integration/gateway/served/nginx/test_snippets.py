@@ -63,6 +63,16 @@ async def test_snippet_that_is_mended_is_followed(two: World) -> None:
     assert await two.proxy.status() == 403
 
 
+async def test_path_on_which_a_snippet_cannot_be_followed_is_refused_alone(two: World) -> None:
+    snippet = "more_set_headers 'X-Path: $location_path';"
+    two.proxy.apply(
+        nginx_ingress("a", path="/a", configuration_snippet=snippet),
+        nginx_ingress("b", path="/b(c|$d)", use_regex="true", configuration_snippet=snippet),
+    )
+    assert (await two.proxy.get("/a"))["x-path"] == "/a"
+    assert await two.proxy.status("/bc") == 500
+
+
 async def test_fields_of_the_route_go_before_those_of_other_annotations(two: World) -> None:
     two.proxy.apply(nginx_ingress(proxy_body_size="1m", configuration_snippet="client_max_body_size 2;"))
     assert (await two.proxy.post(b"12")).status == 200

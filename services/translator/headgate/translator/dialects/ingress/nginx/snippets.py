@@ -6,6 +6,7 @@ only if the setting `nginx_allow_snippets` is on, as ingress-nginx does not foll
 allows it.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -122,8 +123,7 @@ class Snippets:
         try:
             return compose(server, interpret(text, Scope(Context.LOCATION, _constants(claim))))
         except SnippetError as error:
-            fault = f"snippet of Ingress {self._ref.namespace}/{self._ref.name}: {error}"
-            return Composed((PluginUse(name=NginxRewriteConfig.plugin, fault=fault),), {})
+            return self._refused(error)
 
     def _server_of(self, host: str) -> Level:
         """Return what is said in the server of a host, and around it.
@@ -173,9 +173,21 @@ class Snippets:
                 continue
             server = self._server_of(host)
             for location in self._locations:
-                yield _location_claim(claim, location.path, nowhere(location.level, server), Rank(path_priority=1))
+                composed = self._nowhere(location.level, server)
+                yield _location_claim(claim, location.path, composed, Rank(path_priority=1))
             if server.steps:
-                yield _location_claim(claim, _CATCH_ALL, nowhere(NOTHING, server), Rank(is_default=True))
+                yield _location_claim(claim, _CATCH_ALL, self._nowhere(NOTHING, server), Rank(is_default=True))
+
+    def _nowhere(self, level: Level, server: Level) -> Composed:
+        try:
+            return nowhere(level, server)
+        except SnippetError as error:
+            return self._refused(error)
+
+    def _refused(self, error: SnippetError) -> Composed:
+        """Return what refuses the requests of a route on which a snippet cannot be followed that can be elsewhere."""
+        fault = f"snippet of Ingress {self._ref.namespace}/{self._ref.name}: {error}"
+        return Composed((PluginUse(name=NginxRewriteConfig.plugin, fault=fault),), {})
 
 
 def _joined(*texts: str) -> str:
@@ -219,8 +231,7 @@ def target_step(path: PathMatch, target: str) -> RewriteStep:
 
 def caught_as_variables(text: str) -> str:
     """Return a template in which `$1` stands for what the program's last pattern caught."""
-    return "".join(f"${{{CAUGHT}{part[0]}}}{part[1:]}" if at and part[:1].isdecimal() else f"${part}" if at else part
-                   for at, part in enumerate(text.split("$")))  # fmt: skip
+    return re.sub(r"\$([1-9])", lambda found: f"${{{CAUGHT}{found[1]}}}", text)
 
 
 def _location_claim(claim: RouteClaim, path: PathMatch, composed: Composed, rank: Rank) -> RouteClaim:
