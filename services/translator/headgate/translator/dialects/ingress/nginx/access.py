@@ -72,11 +72,9 @@ def _hidden_last(login: PluginUse, asking: PluginUse) -> tuple[PluginUse, Plugin
 
 
 def _any_of(uses: tuple[PluginUse, ...]) -> PluginUse:
-    return PluginUse(
-        name=SatisfyAnyConfig.plugin,
-        config={use.name: use.config for use in uses},
-        secrets={f"{use.name}.{place}": value for use in uses for place, value in use.secrets.items()},
-    )
+    config = {use.name: use.config for use in uses}  # without the secrets it is none that a model takes
+    secrets = {f"{use.name}.{place}": value for use in uses for place, value in use.secrets.items()}
+    return PluginUse(name=SatisfyAnyConfig.plugin, config=config, secrets=secrets)
 
 
 def _networks(reading: Reading) -> PluginUse | None:
@@ -157,7 +155,8 @@ def _asking(ref: ObjectRef, reading: Reading, lookups: Lookups) -> PluginUse | N
         if named and not lookups.is_assumed
         else {}
     )
-    use = PluginUse(name=ForwardAuthConfig.plugin, config=_forward_auth(reading, written, url, headers))
+    config = _forward_auth(reading, written, url, headers)
+    use = PluginUse(name=ForwardAuthConfig.plugin, config=config)  # checked below, as the URL is what a user wrote
     try:
         check_use(use)
     except PluginFault as fault:
