@@ -145,6 +145,7 @@ class Graph:
         self._asked: dict[Node, tuple[Hashable, ...]] = {}
         self._askers: dict[Hashable, set[Node]] = {}
         self._memos: dict[Node, Any] = {}
+        self._known: dict[Node, Node] = {}
         self._dirty: tuple[dict[Node, None], ...] = tuple({} for _ in Level)
         self._complete: set[str] = set()
         self.runs = 0
@@ -183,6 +184,7 @@ class Graph:
         """Forget a node that is needed no more."""
         self._dirty[node.rule.level].pop(node, None)
         self._memos.pop(node, None)
+        self._known.pop(node, None)
         self._forget_asking(node, self._asked.pop(node, ()))
 
     def askers(self, key: Hashable) -> Collection[Node]:
@@ -261,6 +263,10 @@ class Graph:
         """Return the clusters that share an object, complete or not."""
         return self._world.sharers(key)
 
+    def the_same(self, memo: Node) -> Node:
+        """Return the one object for a memo: thousands of nodes ask for the same few, and each keeps what it asked."""
+        return self._known.setdefault(memo, memo)
+
     def read_memo(self, node: Node) -> Any:
         """Return a memo's value, computing it if need be."""
         if node in self._memos and node not in self._dirty[node.rule.level]:
@@ -313,6 +319,6 @@ class _Recorder:
         return cast("tuple[T, ...]", self._graph.read_index(key))
 
     def derive(self, rule: Rule[A, T], argument: A) -> T:
-        node = Node(rule, argument)
+        node = self._graph.the_same(Node(rule, argument))
         self.asked[node] = None
         return cast("T", self._graph.read_memo(node))
