@@ -17,7 +17,7 @@ from headgate.common.stores import SnapshotStore
 from headgate.common.stores.nats import NatsStores
 from headgate.common.table_image import TableImage
 
-BOUND_S = 30.0
+BOUND_S = 60.0
 """Of everything that is waited for, on a busy machine."""
 
 
