@@ -61,7 +61,8 @@ stack-test: $(TOOLS) ## Try the images and the stack under load: scale it, kill 
 
 test: $(ENGINE) $(TOOLS) ## Run all tests, and those of the proxy a second time on its sources
 	$(BIN)/pytest $(BESIDE)
-	HEADGATE_ENGINE=pure $(BIN)/pytest $(BESIDE) tests/unit/gateway tests/integration/gateway tests/fuzz
+	HEADGATE_ENGINE=pure $(BIN)/pytest $(BESIDE) $(addprefix tests/unit/gateway/,proxy table balancing plugins/runtime) \
+		tests/unit/gateway/test_engine.py tests/integration/gateway/served tests/fuzz
 
 async-test: $(ENGINE) $(TOOLS) ## Run tests of what waits and follows with asyncio's own checks
 	PYTHONASYNCIODEBUG=1 $(BIN)/pytest $(BESIDE) tests/unit/watcher/kubernetes tests/unit/translator/leading tests/unit/translator/status \
