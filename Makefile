@@ -8,9 +8,8 @@ DISTS  := libs/common libs/operations services/watcher services/translator servi
 STAMP  := $(VENV)/.installed
 TOOLS  := $(VENV)/.tools
 ENGINE := services/gateway/headgate/gateway/compiled.json
-# Most tests of services wait more than they work: four at once fill two cores. Those of one file stay together, and
-# files go in their order: the longest tests, end to end, are first, beside which short ones fill the time.
-BESIDE := -n 4 --dist loadfile --no-loadscope-reorder
+# Most tests of services wait more than they work: four at once fill two cores. Those of one file stay together.
+BESIDE := -n 4 --dist loadfile
 # What `make coverage` runs: the unit tests of the cores, and what tries stores and gateway on real servers and sockets.
 MEASURED := $(addprefix tests/unit/,common operations translator gateway) $(addprefix tests/integration/,common gateway)
 HOT    := $(shell find services/gateway/headgate/gateway -name '*.py')
