@@ -95,6 +95,19 @@ async def test_session_stays_on_its_side_of_a_canary() -> None:
             assert (await proxy.get(Cookie=stable.cookie, X_Beta="always")).body == b"old"
 
 
+async def test_canary_without_sessions_gives_no_cookie_and_is_found_by_none() -> None:
+    async with origins(answering(named(b"old")), answering(named(b"new"))) as (old, new):
+        canary = {"upstream": "beta", "when": BETA}
+        both = (at(old.port), at(new.port, key="beta"))
+        async with served(site(to("up", canaries=[canary], stickiness=STICKY)), *both) as proxy:
+            before = await proxy.get(X_Beta="always")
+            assert before.cookie != ""
+            proxy.put(site(to("up", canaries=[canary | {"keeps_sessions": False}], stickiness=STICKY)))
+            assert (await proxy.get(Cookie=before.cookie)).body == b"old"
+            again = await proxy.get(X_Beta="always")
+            assert (again.body, again.cookie) == (b"new", "")
+
+
 async def test_canary_by_header_then_by_its_opposite_then_by_cookie() -> None:
     canary = {
         "upstream": "beta",

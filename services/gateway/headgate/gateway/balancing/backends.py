@@ -40,14 +40,18 @@ class TakesRequests(Protocol):
 class CompiledBackend:
     """One backend: an upstream or a group, and what is done on the way there."""
 
-    __slots__ = ("group", "hooks", "timeouts", "token", "upstream")
+    __slots__ = ("group", "hooks", "keeps_sessions", "timeouts", "token", "upstream")
 
     def __init__(
         self,
         target: "UpstreamHolder | GroupHolder",
         hooks: "RequestHooks | None" = None,
         timeouts: Timeouts = NO_TIMEOUTS,
+        *,
+        keeps_sessions: bool = True,
     ) -> None:
+        self.keeps_sessions = keeps_sessions
+        """Whether cookies may name it."""
         self.upstream = target if isinstance(target, UpstreamHolder) else None
         self.group = None if isinstance(target, UpstreamHolder) else target
         self.hooks = hooks
@@ -205,7 +209,8 @@ class BackendSet:
         self._find_fault = find_fault
         self._by_token: dict[bytes, CompiledBackend] = {}
         for backend in picker.backends:
-            self._index(backend)
+            if backend.keeps_sessions:
+                self._index(backend)
         has_one_level = cookie is None and find_fault is _no_fault
         self.is_plain = has_one_level and all(backend.is_plain for backend in picker.backends)
         """One upstream is chosen, and there is nothing to be done, to be refused or to be remembered."""

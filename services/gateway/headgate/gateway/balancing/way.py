@@ -90,7 +90,7 @@ class Way:
             return b""
         lines, facts = b"", source.facts()
         for index, step in enumerate(self.steps):
-            if step.among.cookie is not None:
+            if step.among.cookie is not None and step.backend.keeps_sessions:
                 endpoint = self.upstream.balancer.token_of(pool)
                 if endpoint:
                     tokens = tuple(each.backend.token for each in self.steps[index:])

@@ -137,7 +137,11 @@ def bind_route(route: Route, holders: Holders, make_hooks: MakeHooks, scope: str
             where = f"{scope}|backend {index}"
             bound = yield from bind_backend(backend, holders, make_hooks, where, route.path, route.provenance.owner)
         split.append((bound, backend.weight))
-    return join_backends(route, split, [CompiledBackend(holders.holder(canary.upstream)) for canary in route.canaries])
+    canaries = [
+        CompiledBackend(holders.holder(canary.upstream), keeps_sessions=canary.keeps_sessions)
+        for canary in route.canaries
+    ]
+    return join_backends(route, split, canaries)
 
 
 def join_backends(

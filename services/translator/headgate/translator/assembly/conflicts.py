@@ -217,13 +217,15 @@ def add_canaries(ownership: HostOwnership, users: Iterable[Fragment], won: list[
     """Give routes the canaries that are claimed for them, the oldest object's first; guests have them on their own."""
     wanted: dict[tuple[PathType, str], list[Canary]] = {}
     host = ownership.host
-    present = {(claim.route.path.type, claim.route.path.value): identity for claim, identity in won}
+    present = {(claim.route.path.type, claim.route.path.value): (claim, identity) for claim, identity in won}
     for fragment in users:
         for claim in fragment.canaries:
             place = (claim.path.type, claim.path.value)
             if claim.host != host:
                 continue
-            main = present.get(place)
+            route, main = present.get(place, (None, None))
+            if claim.is_alias and not (route and route.is_alias):
+                continue
             if main is None:
                 problem = _lost_canary(host, claim)
             elif ownership.rank(main) != ownership.rank(fragment.identity):

@@ -87,6 +87,8 @@ class CanaryClaim(NamedTuple):
     canary: Canary
     field: str
     """Where the path was written."""
+    is_alias: bool = False
+    """Counts only for routes that are there as an alias."""
 
 
 class TlsClaim(NamedTuple):

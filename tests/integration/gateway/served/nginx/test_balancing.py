@@ -1,7 +1,6 @@
-"""What the end-to-end tests of ingress-nginx say of sessions, hashing and canaries.
+"""What the end-to-end tests of ingress-nginx say of sessions and hashing.
 
-Files there: `test/e2e/annotations/affinity.go`, `affinitymode.go`, `upstreamhashby.go`, `canary.go`,
-`loadbalance/*.go`.
+Files there: `test/e2e/annotations/affinity.go`, `affinitymode.go`, `upstreamhashby.go`, `loadbalance/*.go`.
 """
 
 from collections import Counter
@@ -23,13 +22,6 @@ async def many() -> AsyncIterator[World]:
     async with world(**{name: answering(named(name.encode())) for name in "abc"}) as made:
         slices = [endpoint_slice("all", "127.0.0.1", name=name, port=made.port(name)) for name in "abc"]
         made.proxy.apply(service("all"), *slices)
-        yield made
-
-
-@pytest.fixture
-async def two() -> AsyncIterator[World]:
-    """A proxy before Services `one` and `two`."""
-    async with world("one", "two") as made:
         yield made
 
 
@@ -126,96 +118,3 @@ async def test_another_policy_drops_the_ingress(many: World) -> None:
     many.proxy.apply(broken)
     assert await many.proxy.status() == 404
     assert many.proxy.errors(broken) == ["InvalidAnnotation"]
-
-
-# Canaries
-
-
-def canary(**annotations: str) -> Any:
-    return nginx_ingress("canary", to="two", canary="true", **annotations)
-
-
-MAIN = nginx_ingress(enable_cors="false")
-
-
-async def test_a_canary_alone_is_no_host(two: World) -> None:
-    two.proxy.apply(canary(canary_by_header="CanaryByHeader"))
-    assert await two.proxy.status(CanaryByHeader="always") == 404
-
-
-@pytest.mark.parametrize("canary_first", [False, True])
-async def test_a_canary_before_and_after_its_main_ingress(two: World, canary_first: bool) -> None:
-    both = (canary(canary_by_header="CanaryByHeader"), MAIN)
-    for made in both if canary_first else reversed(both):
-        two.proxy.apply(made)
-    assert await two.proxy.bodies(1, CanaryByHeader="always") == ["two"]
-    assert await two.proxy.bodies(1, CanaryByHeader="never") == ["one"]
-    assert await two.proxy.bodies(1, CanaryByHeader="badheadervalue") == ["one"]
-    assert await two.proxy.bodies(1) == ["one"]
-
-
-async def test_a_canary_that_changes(two: World) -> None:
-    two.proxy.apply(MAIN, canary(canary_by_header="CanaryByHeader"))
-    two.proxy.apply(canary(canary_by_header="CanaryByHeader2"))
-    assert await two.proxy.bodies(1, CanaryByHeader="always") == ["one"]
-    assert await two.proxy.bodies(1, CanaryByHeader2="always") == ["two"]
-
-
-async def test_a_value_of_a_header(two: World) -> None:
-    two.proxy.apply(MAIN, canary(canary_by_header="X-Canary", canary_by_header_value="DoCanary"))
-    assert await two.proxy.bodies(1, X_Canary="DoCanary") == ["two"]
-    for value in ("always", "never", "docanary"):
-        assert await two.proxy.bodies(1, X_Canary=value) == ["one"]
-
-
-async def test_a_value_that_does_not_match_leaves_it_to_the_cookie(two: World) -> None:
-    two.proxy.apply(
-        MAIN, canary(canary_by_header="X-Canary", canary_by_header_value="DoCanary", canary_by_cookie="ByCookie")
-    )
-    assert await two.proxy.bodies(1, X_Canary="otherheadervalue", Cookie="ByCookie=always") == ["two"]
-
-
-async def test_a_pattern_of_a_header(two: World) -> None:
-    two.proxy.apply(MAIN, canary(canary_by_header="X-Canary", canary_by_header_pattern="^Do[A-Z][a-z]+y$"))
-    assert await two.proxy.bodies(1, X_Canary="DoCanary") == ["two"]
-    assert await two.proxy.bodies(1, X_Canary="Docanary") == ["one"]
-
-
-async def test_a_pattern_that_cannot_be_compiled_leaves_all_with_the_main_ingress(two: World) -> None:
-    two.proxy.apply(MAIN, canary(canary_by_header="X-Canary", canary_by_header_pattern="[[**DoCanary"))
-    assert await two.proxy.bodies(3, X_Canary="DoCanary") == ["one"] * 3
-
-
-async def test_a_cookie_decides(two: World) -> None:
-    two.proxy.apply(MAIN, canary(canary_by_cookie="Canary-By-Cookie"))
-    assert await two.proxy.bodies(1, Cookie="Canary-By-Cookie=always") == ["two"]
-    assert await two.proxy.bodies(1, Cookie="Canary-By-Cookie=never") == ["one"]
-    assert await two.proxy.bodies(1, Cookie="Canary-By-Cookie=badcookievalue") == ["one"]
-
-
-@pytest.mark.parametrize(
-    ("annotations", "found"),
-    [
-        ({"canary_weight": "0"}, {"one"}),
-        ({"canary_weight": "100"}, {"two"}),
-        ({"canary_weight": "1000", "canary_weight_total": "1000"}, {"two"}),
-        ({"canary_weight": "50"}, {"one", "two"}),
-        ({"canary_weight": "100", "canary_weight_total": "200"}, {"one", "two"}),
-        ({"canary_weight": "many"}, {"one"}),
-    ],
-)
-async def test_weights(two: World, annotations: dict[str, str], found: set[str]) -> None:
-    two.proxy.apply(MAIN, canary(**annotations))
-    assert set(await two.proxy.bodies(40)) == found
-
-
-async def test_a_canary_takes_no_other_hosts_and_paths(two: World) -> None:
-    two.proxy.apply(
-        MAIN, canary(canary_weight="100"), nginx_ingress("c2", host="other.example", to="two", canary="true")
-    )
-    assert await two.proxy.status(host="other.example") == 404
-
-
-async def test_settings_of_canaries_without_the_first_are_ignored(two: World) -> None:
-    two.proxy.apply(nginx_ingress(canary_weight="50"))
-    assert await two.proxy.bodies(2) == ["one"] * 2

@@ -77,9 +77,9 @@ BALANCING = (
         read=values.option({"sticky": "sticky", "legacy": "legacy"}),
         value="`sticky`, `legacy`",
         default="sticky",
-        does="Whether clients keep to the canary that served them.",
+        does="On the canary: whether clients keep to it once it served them. With `legacy` each request is asked about "
+        "the canary again, unless its client keeps to an endpoint of the main Ingress.",
         example="legacy",
-        ignored="each request is asked about the canary again",
     ),
     NginxAnnotation(
         name="session-cookie-name",
@@ -192,7 +192,7 @@ CANARY = (
         read=values.integer,
         value="number",
         default="100",
-        does="What shares are of.",
+        does="What shares are of, 100 at least.",
         example="1000",
     ),
     NginxAnnotation(
@@ -218,7 +218,8 @@ CANARY = (
         sets="canary.header_regex",
         read=values.pattern,
         value="pattern",
-        does="The same by a pattern.",
+        does="The same by a pattern. With one that RE2 does not take, requests with the header stay with the main "
+        "Ingress.",
         example="^beta-[0-9]+$",
         risk=Risk.MEDIUM,
     ),

@@ -217,11 +217,16 @@ def header_list(text: str) -> tuple[str, ...]:
     return tuple(filter(None, (name.strip() for name in text.split(","))))
 
 
-def pattern(text: str) -> str:
-    """Read a pattern of a few characters."""
-    if not _SERVER_NAME.fullmatch(text):
-        raise ValueError("must be a pattern of letters, digits and ^$[](){}*+?|&=\\-._~/: only")
-    return texts.regex(text)
+pattern = _text(_SERVER_NAME, "a pattern of letters, digits and ^$[](){}*+?|&=\\-._~/: only")
+
+
+def is_pattern(text: str) -> bool:
+    """Tell whether a pattern can be compiled."""
+    try:
+        texts.regex(text)
+    except ValueError:
+        return False
+    return True
 
 
 _DURATIONS: Final = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800, "M": 2592000, "y": 31536000}

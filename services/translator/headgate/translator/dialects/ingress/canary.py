@@ -31,7 +31,8 @@ def read_canary(reading: Reading) -> Canary | None:
 def make_canary(written: Mapping[str, Any], share: float) -> Canary:
     """Return a canary by what is written of header and cookie; `share` of the requests for which these do not decide.
 
-    Fields are `header`, `header_value`, `header_regex` and `cookie`.
+    Fields are `header`, `header_value`, `header_regex` and `cookie`. A `header_regex` that is None could not be
+    compiled: requests with the header stay where they are.
     """
     when, unless = _by_header(written)
     if "cookie" in written:
@@ -46,6 +47,8 @@ def _by_header(written: Mapping[str, Any]) -> tuple[Condition | None, Condition 
     if "header_value" in written:
         return Compare(subject=Subject.HEADER, name=name, values=(written["header_value"],)), None
     if "header_regex" in written:
+        if written["header_regex"] is None:
+            return None, Compare(subject=Subject.HEADER, name=name, operator=Operator.PRESENT)
         pattern = (written["header_regex"],)
         return Compare(subject=Subject.HEADER, name=name, operator=Operator.REGEX, values=pattern), None
     return _is(Subject.HEADER, name, _ALWAYS), _is(Subject.HEADER, name, _NEVER)

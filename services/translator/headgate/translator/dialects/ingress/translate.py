@@ -108,7 +108,7 @@ def translate_ingress(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) ->
         leaves_addresses=_leaves_addresses(manifest, lookups),
     )
     if policy.canary is not None:
-        return _as_canary(fragment, policy, policy.canary)
+        return _as_canary(fragment, policy, policy.canary, nginx)
     if not policy.concerns_routes and policy.tls is None and nginx.policy is None:
         return replace(fragment, routes=(*routes, *nginx.further(routes)))
     if nginx.is_passed_through:
@@ -229,7 +229,7 @@ def _refusal_uses(ref: ObjectRef, policy: IngressPolicy) -> Iterator[BackendUse]
         yield BackendUse(_refusal(ref, policy.refusal), "metadata.annotations", "metadata.annotations")
 
 
-def _as_canary(fragment: Fragment, policy: IngressPolicy, canary: Canary) -> Fragment:
+def _as_canary(fragment: Fragment, policy: IngressPolicy, canary: Canary, nginx: NginxIngress) -> Fragment:
     """A canary has no routes, hosts and TLS of its own. One that cannot be read takes nothing."""
     narrowed = narrow(canary, policy.patch.when)
     claims = (
@@ -238,8 +238,9 @@ def _as_canary(fragment: Fragment, policy: IngressPolicy, canary: Canary) -> Fra
             claim.route.path,
             narrowed.model_copy(update={"upstream": claim.route.backends[0].upstream}),
             claim.field,
+            claim.is_alias,
         )
-        for claim in fragment.routes
+        for claim in (*fragment.routes, *nginx.aliased(fragment.routes))
     )
     return replace(fragment, hosts=(), routes=(), names=(), canaries=() if policy.refusal else tuple(claims))
 

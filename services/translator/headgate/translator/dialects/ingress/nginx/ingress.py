@@ -223,7 +223,7 @@ class NginxIngress:
     def further(self, claims: Iterable[RouteClaim]) -> Iterator[RouteClaim]:
         """Yield the routes besides those of the rules: redirects, and the same routes at further hosts."""
         claims = tuple(claims)
-        yield from self._aliased(claims)
+        yield from self.aliased(claims)
         if self.policy is None:
             return
         first: dict[str, RouteClaim] = {}
@@ -244,7 +244,8 @@ class NginxIngress:
         """Return further hosts that have the routes of a host."""
         return facts_of(self._lookups, host).aliases
 
-    def _aliased(self, claims: Iterable[RouteClaim]) -> Iterator[RouteClaim]:
+    def aliased(self, claims: Iterable[RouteClaim]) -> Iterator[RouteClaim]:
+        """Yield the same routes at the aliases of their hosts."""
         for claim in claims:
             for alias in self.aliases(claim.host):
                 yield claim._replace(host=alias, is_alias=True)

@@ -33,6 +33,7 @@ from headgate.common.table import (
     Tracing,
 )
 from headgate.translator.annotations.nginx.reading import read_nginx_annotations
+from headgate.translator.annotations.nginx.values import is_pattern
 from headgate.translator.annotations.reading import Reading
 from headgate.translator.dialects.ingress.canary import make_canary
 from headgate.translator.dialects.ingress.nginx.options import NO_OPTIONS, NginxOptions
@@ -51,6 +52,8 @@ _MAX_ATTEMPTS: Final = 10
 _MAX_BUFFER: Final = 16 << 20
 _DEFAULT_BUFFER: Final = 1 << 20
 _TRIES: Final = 3
+_LEAST_TOTAL: Final = 100
+"""Of which shares are: a smaller `canary-weight-total` counts as this."""
 _POLICIES: Final = 4096
 """Sets of annotations that are kept read."""
 _LIMIT_ORDER: Final = 3500
@@ -373,5 +376,10 @@ def _canary(reading: Reading) -> Canary | None:
     written = reading.group("canary")
     if not written.get("is_canary"):
         return None
-    total = written.get("total", 100)
-    return make_canary(written, min(1.0, written.get("weight", 0) / total) if total > 0 else 0.0)
+    if not is_pattern(written.get("header_regex", "")):
+        message = "cannot be compiled by RE2: requests with the header stay with the main Ingress"
+        reading.caution("canary-by-header-pattern", message)
+        written["header_regex"] = None
+    share = min(1.0, written.get("weight", 0) / max(_LEAST_TOTAL, written.get("total", 0)))
+    binds = reading.group("affinity").get("canary") != "legacy"
+    return make_canary(written, share).model_copy(update={"keeps_sessions": binds})
