@@ -84,11 +84,12 @@ CORS = (
     ),
     NginxAnnotation(
         name="cors-allow-origin",
-        sets="cors.origins",
+        sets="cors.*",
         read=values.origins,
         value="origins, `*` for one label; or `*`",
         default="*",
         does="Origins that may.",
+        approximation="what is no origin is left out, also where ingress-nginx would then allow all",
         example="https://*.example.com, https://example.org:8443",
         risk=Risk.MEDIUM,
     ),

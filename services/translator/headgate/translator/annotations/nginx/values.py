@@ -322,21 +322,22 @@ def _hash_key(name: str) -> HashKey:
     raise ValueError(f"must be variables that can be hashed; ${name[:60]} cannot be")
 
 
-_EXPOSED: Final = re.compile(r"\*|[A-Za-z0-9\-_, ]*")
+_EXPOSED: Final = re.compile(r"([A-Za-z0-9\-_]+|\*)((, ?| )([A-Za-z0-9\-_]+|\*))*,?")
 _ORIGIN: Final = re.compile(r"null|[a-z][a-z0-9+.-]*://(\*\.)?[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*(:\d{1,5})?")
 
 
-def origins(text: str) -> tuple[str, ...]:
-    """Read origins, separated by commas. Those that are none are left out; `*` stands for all."""
-    found = [part for part in (part.strip() for part in text.split(",")) if part]
+def origins(text: str) -> dict[str, tuple[str, ...]]:
+    """Read origins, separated by commas; `*` stands for all. `left_out` has what is none."""
+    found = list(words(text))
     if "*" in found:
-        return ("*",)
-    return tuple(dict.fromkeys(part for part in found if _ORIGIN.fullmatch(part)))
+        return {"origins": ("*",)}
+    left_out = tuple(part for part in found if not _ORIGIN.fullmatch(part))
+    return {"origins": tuple(part for part in found if part not in left_out), "left_out": left_out}
 
 
 def methods(text: str) -> str:
     """Read methods as they are shown to browsers."""
-    if len(text) > 1024 or not re.fullmatch(r"[A-Za-z]+(,\s?[A-Za-z]+)*,?", text):
+    if len(text) > 1024 or not re.fullmatch(r"[A-Za-z]+((,\s?|\s)[A-Za-z]+)*,?", text):
         raise ValueError("must be methods such as GET, POST")
     return text
 

@@ -52,6 +52,8 @@ _MAX_ATTEMPTS: Final = 10
 _MAX_BUFFER: Final = 16 << 20
 _DEFAULT_BUFFER: Final = 1 << 20
 _TRIES: Final = 3
+_SHOWN: Final = 60
+"""Characters of a mistake that are shown."""
 _LEAST_TOTAL: Final = 100
 """Of which shares are: a smaller `canary-weight-total` counts as this."""
 _POLICIES: Final = 4096
@@ -262,6 +264,9 @@ def _hsts(reading: Reading) -> PluginUse | None:
 def _cors(reading: Reading) -> PluginUse | None:
     cors = reading.group("cors")
     origins = cors.get("origins", ("*",))
+    if left_out := cors.get("left_out"):
+        message = f"{left_out[0][:_SHOWN]!r} is no origin such as https://shop.example.com:8443 and is left out"
+        reading.caution("cors-allow-origin", message)
     if not cors.get("is_enabled") or not origins:
         return None
     config = CorsConfig(
