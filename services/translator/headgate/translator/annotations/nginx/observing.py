@@ -11,7 +11,8 @@ def _unread(text: str) -> str:
 _NO_MODSECURITY = "there is no ModSecurity here, and nothing takes its place"
 _SNIPPETS = (
     "directives that have a meaning here are followed, and a snippet with another one is refused; off unless the "
-    "setting `nginx_allow_snippets` is on"
+    "setting `nginx_allow_snippets` is on, and left out if the ConfigMap says `annotations-risk-level: Critical` "
+    "without allowing snippets"
 )
 
 OBSERVING = (

@@ -23,14 +23,19 @@ def read_nginx_annotations(annotations: JsonObject, defaults: Mapping[str, Mappi
             continue
         assert isinstance(row, NginxAnnotation)
         value = written[name]
-        if row.refused:
+        if row.refused and says_something(value):
             reading.note(name, value)
             reading.refuse(name, row.refused)
-        elif not row.ignored and (not isinstance(value, str) or value.strip()):
+        elif not row.ignored and not row.refused and (not isinstance(value, str) or value.strip()):
             reading.take(name, value)
     for name in sorted(written.keys() - rows.keys()):
         reading.warn_unknown(name, written[name])
     return reading
+
+
+def says_something(value: Any) -> bool:
+    """Whether what is refused is asked for at all: a value that is empty or false asks for nothing."""
+    return not isinstance(value, str) or value.strip().lower() not in ("", "0", "f", "false")
 
 
 def _check_security(reading: Reading, written: Mapping[str, Any]) -> None:

@@ -133,7 +133,7 @@ server_name = _text(_SERVER_NAME, "a host name")
 service_name = _text(_SERVICE, "the name of a Service")
 
 
-ciphers = _text(re.compile(r"[A-Za-z0-9+:_\-!]+"), "ciphers in OpenSSL's notation")
+ciphers = _text(re.compile(r"(?:[A-Za-z0-9+:_\-!]|@STRENGTH|@SECLEVEL=[0-5])+"), "ciphers in OpenSSL's notation")
 
 
 def common_name(text: str) -> str:

@@ -94,7 +94,10 @@ def translate_ingress(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) ->
         problems += find_unknown_fields(manifest)
     written: Callable[[str], str] = restore_field if legacy else str
     backends = _Backends(ref, policy, lookups, nginx)
-    routes = [*_rule_routes(ref, spec, backends, nginx, problems), *_default_routes(ref, spec, backends, written)]
+    routes = [
+        *_rule_routes(ref, spec, backends, nginx, problems),
+        *_default_routes(ref, spec, backends, nginx, written),
+    ]
     hosts = tuple(dict.fromkeys(rule.host for rule in spec.rules))
     fragment = Fragment(
         identity=identify(ref, manifest),
@@ -251,6 +254,8 @@ def _rule_routes(
     seen: dict[tuple[str, PathType, str], str] = {}
     for rule in spec.rules:
         for path in rule.paths:
+            if nginx.leaves_out(path.backend):
+                continue
             first = seen.setdefault((rule.host, path.type, path.path), path.field)
             if first != path.field:
                 message = f"the same host, path and path type are taken by {first} of this object"
@@ -273,10 +278,10 @@ def _secured(claim: RouteClaim, upstream: UpstreamRef) -> RouteClaim:
 
 
 def _default_routes(
-    ref: ObjectRef, spec: IngressSpec, backends: _Backends, written: Callable[[str], str]
+    ref: ObjectRef, spec: IngressSpec, backends: _Backends, nginx: NginxIngress, written: Callable[[str], str]
 ) -> Iterator[RouteClaim]:
     """The defaultBackend: everything of every host where there are no rules, else what is left of the rules' hosts."""
-    if spec.default_backend is None:
+    if spec.default_backend is None or nginx.leaves_out(spec.default_backend):
         return
     field = intern(written("spec.defaultBackend"))
     own = {rule.host for rule in spec.rules for path in rule.paths if (path.type, path.path) == (PathType.PREFIX, "/")}

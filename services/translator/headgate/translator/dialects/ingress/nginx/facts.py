@@ -17,6 +17,7 @@ from headgate.translator.dialects.ingress.nginx.hosts import (
     server_snippet_of,
     tls_names,
 )
+from headgate.translator.dialects.ingress.nginx.inspection import forbidden_texts
 from headgate.translator.dialects.ingress.nginx.options import options_of
 from headgate.translator.manifests.reading import creation_time
 from headgate.translator.objects.document import Document
@@ -60,10 +61,10 @@ def _concerns_hosts(lookups: Lookups, question: ClusterQuestion) -> bool:
 
 
 def _served(lookups: Lookups, index: Index[Document], host: str) -> Iterator[JsonObject]:
-    """Yield the members that are served: those are not whose annotations drop them."""
+    """Yield the members that are served: those are not whose annotations or texts drop them."""
     groups = options_of(lookups).groups
     for manifest in _members(lookups, index, host):
-        if not read_nginx_annotations(nginx_annotations(manifest), groups).dropping:
+        if not read_nginx_annotations(nginx_annotations(manifest), groups).dropping and not forbidden_texts(manifest):
             yield manifest
 
 

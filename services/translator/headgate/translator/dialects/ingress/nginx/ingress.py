@@ -37,11 +37,12 @@ from headgate.translator.dialects.ingress.nginx.default_backend import DefaultBa
 from headgate.translator.dialects.ingress.nginx.facts import facts_of, has_certificate, is_nginx_class
 from headgate.translator.dialects.ingress.nginx.headers import header_uses
 from headgate.translator.dialects.ingress.nginx.hosts import makes_patterns
+from headgate.translator.dialects.ingress.nginx.inspection import forbidden_texts
 from headgate.translator.dialects.ingress.nginx.options import options_of
 from headgate.translator.dialects.ingress.nginx.policy import NginxPolicy, read_nginx_policy
 from headgate.translator.dialects.ingress.nginx.snippets import Snippets, caught_as_variables, target_step
 from headgate.translator.dialects.ingress.nginx.upstream_tls import upstream_tls
-from headgate.translator.dialects.ingress.parse import PathRule
+from headgate.translator.dialects.ingress.parse import Backend, PathRule, ResourceBackend
 from headgate.translator.fragments.fragment import BackendUse, RouteClaim
 from headgate.translator.manifests.patches import NO_ROUTE_PATCH, NO_UPSTREAM_PATCH, RoutePatch, UpstreamPatch
 from headgate.translator.manifests.reading import shown
@@ -63,6 +64,7 @@ class NginxIngress:
         annotations = nginx_annotations(manifest)
         is_spoken = bool(annotations) or is_nginx_class(lookups, class_name(manifest))
         self._makes_patterns = is_spoken and makes_patterns(manifest)
+        self._forbidden = forbidden_texts(manifest) if is_spoken else ()
         self.policy: NginxPolicy | None = (
             read_nginx_policy(ref.name, annotations, options_of(lookups)) if is_spoken else None
         )
@@ -78,8 +80,8 @@ class NginxIngress:
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """What is wrong with the annotations."""
-        return tuple(self.policy.reading.problems) if self.policy else ()
+        """What is wrong with the annotations, and with texts that ingress-nginx forbids."""
+        return (*self.policy.reading.problems, *self._forbidden) if self.policy else ()
 
     @property
     def speaks_of_tls(self) -> bool:
@@ -94,7 +96,7 @@ class NginxIngress:
     @property
     def is_dropped(self) -> bool:
         """Whether nothing of the object is served."""
-        return self.policy is not None and bool(self.policy.reading.dropping)
+        return self.policy is not None and bool(self.policy.reading.dropping or self._forbidden)
 
     @property
     def upstream(self) -> UpstreamPatch:
@@ -123,6 +125,10 @@ class NginxIngress:
         return self._lookups.settings.nginx.enable_ssl_passthrough
 
     # What routes match
+
+    def leaves_out(self, backend: Backend) -> bool:
+        """Whether there is no route for a backend: ingress-nginx takes only Services, and leaves others' paths out."""
+        return self.policy is not None and isinstance(backend, ResourceBackend)
 
     def has_patterns(self, host: str) -> bool:
         """Whether all paths of a host are patterns."""

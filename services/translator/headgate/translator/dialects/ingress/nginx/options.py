@@ -18,6 +18,7 @@ from headgate.common.table import (
     WeightedUpstream,
 )
 from headgate.translator.annotations.nginx.options import OPTIONS
+from headgate.translator.annotations.nginx.reading import says_something
 from headgate.translator.annotations.nginx.row import NginxAnnotation
 from headgate.translator.annotations.reading import Reading
 from headgate.translator.dialects.ingress.nginx.default_backend import default_backend_of_all
@@ -56,7 +57,7 @@ def read_options(config_map: ConfigMap) -> Reading:
         if name not in written or not isinstance(row, NginxAnnotation):
             continue
         value = written[name].strip()
-        if row.refused and _says_something(value):
+        if row.refused and says_something(value):
             reading.note(name, value)
             reading.refuse(name, row.refused)
         elif not row.ignored and not row.refused and value:
@@ -64,10 +65,6 @@ def read_options(config_map: ConfigMap) -> Reading:
     for name in sorted(written.keys() - OPTIONS.rows.keys()):
         reading.warn_unknown(name, written[name])
     return reading
-
-
-def _says_something(value: str) -> bool:
-    return value not in ("", "false", "0")
 
 
 def _find_options(lookups: Lookups, question: ClusterQuestion) -> NginxOptions:

@@ -32,7 +32,8 @@ from headgate.common.table import (
     Timeouts,
     Tracing,
 )
-from headgate.translator.annotations.nginx.reading import read_nginx_annotations
+from headgate.translator.annotations.nginx.reading import read_nginx_annotations, says_something
+from headgate.translator.annotations.nginx.row import NGINX_PREFIX
 from headgate.translator.annotations.nginx.values import is_pattern
 from headgate.translator.annotations.reading import Reading
 from headgate.translator.dialects.ingress.canary import make_canary
@@ -45,6 +46,7 @@ _METHODS: Final = "GET, PUT, POST, DELETE, PATCH, OPTIONS"
 _HEADERS: Final = (
     "DNT,Keep-Alive,User-Agent,X-Requested-With,If-Modified-Since,Cache-Control,Content-Type,Range,Authorization"
 )
+_MODSECURITY: Final = f"{NGINX_PREFIX}enable-modsecurity"
 _MAX_AGE: Final = 1728000
 _BURST: Final = 5
 _HSTS_AGE: Final = 31_536_000
@@ -157,12 +159,20 @@ def _read(annotations: JsonObject, options: NginxOptions) -> NginxPolicy:
         follows_scheme="protocol" in upstream and upstream["protocol"] is None,
         canary=_canary(reading),
         hsts=_hsts(reading),
-        unreadable=options.unreadable,
+        unreadable=_unreadable(annotations, options),
         redirects=reading.group("redirects"),
         rewrite=reading.group("rewrite"),
         aliases=reading.group("hosts").get("aliases", ()),
         uses_regex=reading.group("paths").get("use_regex", False),
     )
+
+
+def _unreadable(annotations: JsonObject, options: NginxOptions) -> tuple[str, ...]:
+    """Return the keys that keep requests out; an Ingress can turn ModSecurity off for itself."""
+    written = annotations.get(_MODSECURITY)
+    if not written or says_something(written):
+        return options.unreadable
+    return tuple(key for key in options.unreadable if "modsecurity" not in key)
 
 
 def _protocol(reading: Reading) -> BackendProtocol | None:

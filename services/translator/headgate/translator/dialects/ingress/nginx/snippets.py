@@ -15,6 +15,7 @@ from headgate.common.plugins.traffic.nginx_rewrite import CAUGHT, NginxRewriteCo
 from headgate.common.resources import JsonObject, ObjectRef
 from headgate.common.table import PathMatch, PathType, PluginUse, Rank, Route
 from headgate.common.table.upstream_key import UpstreamKey
+from headgate.translator.annotations.nginx.row import Risk
 from headgate.translator.annotations.reading import Reading
 from headgate.translator.dialects.ingress.nginx.facts import facts_of
 from headgate.translator.dialects.ingress.nginx.hosts import rule_paths
@@ -31,6 +32,7 @@ _NOT_ALLOWED: Final = (
     "snippets are followed only if the translator's setting nginx_allow_snippets is on, or the ConfigMap's "
     "allow-snippet-annotations"
 )
+_LEFT_OUT: Final = f"is left out, as ingress-nginx does with annotations-risk-level Critical: {_NOT_ALLOWED}"
 _CATCH_ALL: Final = PathMatch(type=PathType.PREFIX, value="/")
 _ASKING: Final = "forward-auth"
 
@@ -47,8 +49,12 @@ class Snippets:
         self._of_servers: str = written.get("of_servers", "")
         self._of_locations: str = written.get("of_locations", "")
         if not self._is_allowed:
+            is_left_out = reading.group("security").get("risk") is Risk.CRITICAL
             for name in reading.written("snippets"):
-                reading.refuse(name, _NOT_ALLOWED)
+                if is_left_out:
+                    reading.caution(name, _LEFT_OUT)
+                else:
+                    reading.refuse(name, _NOT_ALLOWED)
             written = {}
         self._location: str = written.get("location", "")
         self._server: str = written.get("server", "")
