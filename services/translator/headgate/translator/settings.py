@@ -42,6 +42,11 @@ class TranslatorSettings(LeaseSettings, StoreSettings):
         default=["headgate"],
         description="Class names that are ours where no IngressClass of that name exists; our own name by default.",
     )
+    class_by_name: bool = Field(
+        default=False,
+        description="Own the classes of class_names by their name, whatever controller an IngressClass of that name "
+        "has; off by default, as in ingress-nginx.",
+    )
     watch_without_class: bool = Field(
         default=False,
         description="Serve every Ingress without a class; off by default, as in ingress-nginx: only if our class is "
@@ -83,7 +88,8 @@ class TranslatorSettings(LeaseSettings, StoreSettings):
     )
     nginx_disable_catch_all: bool = Field(
         default=False,
-        description="Leave out Ingresses that have a default backend and no rule; off by default, as in ingress-nginx.",
+        description="Leave out Ingresses that have a default backend, with their rules; off by default, as in "
+        "ingress-nginx.",
     )
     nginx_disable_svc_external_name: bool = Field(
         default=False,
@@ -229,6 +235,7 @@ class TranslatorSettings(LeaseSettings, StoreSettings):
         return TranslationSettings(
             frozenset(self.controller_names),
             frozenset(self.class_names),
+            class_by_name=self.class_by_name,
             watch_without_class=self.watch_without_class,
             plugin_names=frozenset(self.plugin_names) | installed_names(),
             ignored_plugins=frozenset(self.ignored_plugins),

@@ -31,6 +31,7 @@ SETTING_NAMES: Final = frozenset(
         "admission_webhook",
         "allowed_destinations",
         "body_timeout_s",
+        "class_by_name",
         "class_names",
         "cluster",
         "clusters",

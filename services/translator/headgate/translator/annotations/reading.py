@@ -93,7 +93,8 @@ class Reading:
         """Note that nothing of the object may be served because of an annotation."""
         if name not in self.dropping:
             self.dropping.append(name)
-        self._complain("InvalidAnnotation", name, replace(self._table.rows[name], guards=False, drops=True), message)
+        row = self._table.rows.get(name, Annotation(name, str))
+        self._complain("InvalidAnnotation", name, replace(row, guards=False, drops=True), message)
 
     def warn_unknown(self, name: str, written: Any) -> None:
         """Note that there is no such annotation."""

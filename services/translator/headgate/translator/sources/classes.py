@@ -4,7 +4,8 @@ Order of the rules (Kubernetes "Ingress class", and what ingress-nginx made cust
 
 1. `spec.ingressClassName` names an IngressClass: ours if its `spec.controller` is;
 2. else the annotation `kubernetes.io/ingress.class` names one, in the same way;
-3. where no IngressClass of that name exists: ours if the name is one of the configured class names;
+3. where no IngressClass of that name exists, or by the setting `class_by_name`: ours if the name is one of the
+   configured class names;
 4. neither is given: ours if the default class is ours, if the cluster has no IngressClass at all, or by the setting
    `watch_without_class`.
 
@@ -85,7 +86,9 @@ def _decide(lookups: Lookups, question: ClassQuestion) -> bool:
     settings = lookups.settings
     if question.name is not None:
         found = lookups.get(INGRESS_CLASSES, "", question.name)
-        return question.name in settings.class_names if found is None else settings.owns(found.controller)
+        if found is not None and settings.owns(found.controller):
+            return True
+        return (found is None or settings.class_by_name) and question.name in settings.class_names
     if settings.watch_without_class:
         return True
     classes = lookups.find(INGRESS_CLASSES, EVERY)

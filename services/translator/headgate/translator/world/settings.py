@@ -13,7 +13,7 @@ class NginxSettings:
     tcp_services: str = "ingress-nginx/tcp-services"
     udp_services: str = "ingress-nginx/udp-services"
     disable_catch_all: bool = False
-    """Whether Ingresses without a rule are left out."""
+    """Whether Ingresses with a default backend are left out."""
     take_status: bool = False
     """Whether addresses are written to Ingresses of classes of ingress-nginx."""
     enable_ssl_passthrough: bool = False
@@ -34,6 +34,8 @@ class TranslationSettings:
     """Controllers whose classes are adopted, such as `k8s.io/ingress-nginx`."""
     class_names: frozenset[str] = frozenset({"headgate"})
     """Names that count as ours where no IngressClass of that name exists."""
+    class_by_name: bool = False
+    """Whether they count as ours whatever the controller of their IngressClass is."""
     watch_without_class: bool = False
     """Whether every object without a class is ours."""
     plugin_names: frozenset[str] = frozenset()

@@ -44,9 +44,7 @@ def _check_security(reading: Reading, written: Mapping[str, Any]) -> None:
     risk, words = security.get("risk"), security.get("words", ())
     for name, value in written.items() if risk is not None or words else ():
         row = NGINX_TABLE.rows.get(name)
-        if not isinstance(row, NginxAnnotation):
-            continue
-        if risk is not None and row.risk > risk:
+        if risk is not None and isinstance(row, NginxAnnotation) and row.risk > risk:
             reading.drop(name, f"is of risk {row.risk.name.capitalize()}, and annotations-risk-level allows less")
         if found := [word for word in words if isinstance(value, str) and word in value]:
             reading.drop(name, f"has {found[0]!r} in it, which annotation-value-word-blocklist names")

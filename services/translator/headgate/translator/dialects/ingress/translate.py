@@ -70,7 +70,7 @@ _CATCH_ALL_DISABLED = Problem(
     severity=Severity.WARNING,
     reason="CatchAllDisabled",
     field="spec.defaultBackend",
-    message="an Ingress without rules is left out, as the setting nginx_disable_catch_all says",
+    message="an Ingress with a default backend is left out, rules and all, as the setting nginx_disable_catch_all says",
 )
 _CATCH_ALL = PathMatch(type=PathType.PREFIX, value="/")
 
@@ -86,7 +86,7 @@ def translate_ingress(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) ->
         problems = restore_problems(problems)
     policy = _within_bounds(ref, policy, spec, problems)
     problems = [*nginx.problems, *policy.problems, *problems]
-    if nginx.policy is not None and lookups.settings.nginx.disable_catch_all and not spec.rules:
+    if nginx.policy is not None and lookups.settings.nginx.disable_catch_all and spec.default_backend is not None:
         return Fragment(identity=identify(ref, manifest), problems=(*problems, _CATCH_ALL_DISABLED))
     if nginx.is_dropped:
         return Fragment(identity=identify(ref, manifest), problems=tuple(problems))

@@ -23,10 +23,12 @@ from headgate.translator.manifests.reading import creation_time
 from headgate.translator.objects.document import Document
 from headgate.translator.sources.classes import CLASS_IS_OURS, ClassQuestion, find_class
 from headgate.translator.world.graph import Level, Lookups, Rule
+from headgate.translator.world.settings import TranslationSettings
 from headgate.translator.world.world import Index
 
 NGINX_CONTROLLER: Final = "k8s.io/ingress-nginx"
 NGINX_CLASS: Final = "nginx"
+_FAMILY: Final = "k8s.io/"
 
 
 class HostQuestion(NamedTuple):
@@ -85,8 +87,24 @@ def _has_certificate(lookups: Lookups, question: HostQuestion) -> bool:
 
 
 def _is_nginx_class(lookups: Lookups, question: ClassQuestion) -> bool:
-    found = find_class(lookups, question.name)
-    return found.controller == NGINX_CONTROLLER if found is not None else question.name == NGINX_CLASS
+    settings, found = lookups.settings, find_class(lookups, question.name)
+    if settings.class_by_name and question.name in settings.class_names:
+        return True
+    if found is not None:
+        return found.controller == NGINX_CONTROLLER or _is_of_its_family(found.controller, settings)
+    if question.name is None:
+        return settings.watch_without_class and any(
+            _is_of_its_family(one, settings) for one in settings.controller_names
+        )
+    return NGINX_CLASS in question.name
+
+
+def _is_of_its_family(controller: str, settings: TranslationSettings) -> bool:
+    """Whether an adopted controller is a further ingress-nginx of the cluster, such as `k8s.io/internal-ingress-nginx`.
+
+    Those have names of their own by `--controller-class`.
+    """
+    return controller in settings.controller_names and controller.startswith(_FAMILY)
 
 
 _ANY_FACTS: Rule[ClusterQuestion, bool] = Rule(

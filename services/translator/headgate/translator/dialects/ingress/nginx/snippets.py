@@ -44,7 +44,9 @@ class Snippets:
         """Read the snippets; what cannot be followed goes to the reading."""
         self._ref, self._reading, self._lookups = ref, reading, lookups
         written = reading.group("snippets")
-        self._is_allowed = lookups.settings.nginx.allow_snippets or written.get("are_allowed", False)
+        # An Ingress by itself does not know the ConfigMap, which may allow them.
+        is_allowed = lookups.settings.nginx.allow_snippets or lookups.is_assumed
+        self._is_allowed = is_allowed or written.get("are_allowed", False)
         self._of_http: str = written.get("of_http", "")
         self._of_servers: str = written.get("of_servers", "")
         self._of_locations: str = written.get("of_locations", "")
