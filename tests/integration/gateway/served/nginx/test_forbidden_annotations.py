@@ -1,6 +1,6 @@
 """Annotations that an operator forbids: by words in them, by their risk, or because they are snippets.
 
-Files there: `test/e2e/settings/{badannotationvalues,server_snippet}.go`, `test/e2e/settings/validations/validations.go`.
+Files there: `test/e2e/settings/badannotationvalues.go`, `server_snippet.go` and `validations/validations.go`.
 """
 
 from collections.abc import AsyncIterator
