@@ -284,10 +284,13 @@ def sealed(value: bytes) -> ClusterValue:
     return ClusterValue(boxes={"any": value.decode("latin-1")})
 
 
-def _unseal(value: ClusterValue, purpose: Purpose) -> Secret[bytes]:
-    if not value.boxes:
-        return Unsealer([]).open(value, purpose)
+def opened(value: ClusterValue) -> Secret[bytes]:
+    """What `sealed` put into a box."""
     return Secret(next(iter(value.boxes.values())).encode("latin-1"))
+
+
+def _unseal(value: ClusterValue, purpose: Purpose) -> Secret[bytes]:
+    return opened(value) if value.boxes else Unsealer([]).open(value, purpose)
 
 
 @contextlib.asynccontextmanager

@@ -1,16 +1,18 @@
 """Resources of Apache APISIX and of Kubernetes from manifests to the wire: what is applied is translated and served."""
 
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from typing import Any, NamedTuple
 
 from fakes.gateway.proxied import OK, Client, Conversation, Origin, Script, answering
-from fakes.gateway.served import Got, Served, asking, named, origins, sealed, served
-from fakes.translator.deltas import applied, deleted, endpoint_slice, ref_of, service
+from fakes.gateway.served import Got, Served, asking, named, opened, origins, sealed, served
+from fakes.gateway.tls import Issued
+from fakes.translator.deltas import applied, deleted, endpoint_slice, ref_of, service, tls_secret
 from headgate.common.problems import Severity
 from headgate.common.snapshot import decode_chunk
-from headgate.common.table import EntryKind, entry_key
+from headgate.common.table import Certificate, EntryKind, entry_key
 from headgate.gateway.health.resolve import Query
+from headgate.gateway.tls import CertificateEntry
 from headgate.translator.composition import DIALECTS
 from headgate.translator.translation import Translation
 from headgate.translator.world.settings import DEFAULT_SETTINGS, TranslationSettings
@@ -55,9 +57,22 @@ class Applied:
         entries = [(chunk.kind, entry) for chunk in chunks for entry in decode_chunk(chunk.kind, chunk.content)]
         present = {(kind, entry_key(entry)) for kind, entry in entries}
         self.proxy.put(*(entry for _, entry in entries))
-        for kind, key in self._keys - present:
+        gone = self._keys - present
+        for kind, key in gone:
             self.proxy.remove(kind, key)
         self._keys = present
+        self._present([entry for _, entry in entries if isinstance(entry, Certificate)], gone)
+
+    def _present(self, certificates: Iterable[Certificate], gone: Iterable[tuple[EntryKind, str]]) -> None:
+        """Have the certificates of Secrets that `pair` made."""
+        arrived = [
+            CertificateEntry(each.server_names, each.chain_pem, opened(each.private_key), each.fingerprint, each.key)
+            for each in certificates
+            if each.chain_pem.startswith("-----BEGIN")
+        ]
+        removed = [key for kind, key in gone if kind == "certificates"]
+        if arrived or removed:
+            self.proxy.certificates.change_certificates(arrived, removed)
 
     def addresses(self, upstream: str) -> list[str]:
         """Return the addresses that an upstream's requests may go to."""
@@ -133,3 +148,14 @@ def secret(name: str, **values: str) -> Any:
     boxes = {key: sealed(value.encode()).model_dump(include={"boxes"}) for key, value in values.items()}
     metadata = {"name": name, "namespace": "default"}
     return {"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": metadata, "sealed": {"values": boxes}}
+
+
+def pair(name: str, issued: Issued, *names: str) -> Any:
+    """Return a TLS Secret with a certificate for some names, as a watcher seals it for the proxy."""
+    made = tls_secret(name, *names)
+    made["sealed"]["certificate"] |= {
+        "chain_pem": issued.chain_pem.decode(),
+        "fingerprint": str(issued.certificate.serial_number),
+    }
+    made["sealed"]["values"]["tls.key"] = sealed(issued.key_pem).model_dump(include={"boxes"})
+    return made

@@ -20,7 +20,7 @@ _USES_REGEX: Final = f"{NGINX_PREFIX}use-regex"
 _ALIAS: Final = f"{NGINX_PREFIX}server-alias"
 _SERVER_SNIPPET: Final = f"{NGINX_PREFIX}server-snippet"
 _MARKS: Final = (_REWRITES.encode(), _USES_REGEX.encode())
-_TLS_MARK: Final = b"secretName"
+_TLS_MARK: Final = b'"tls"'
 
 
 class ClusterQuestion(NamedTuple):
@@ -70,10 +70,12 @@ def _pattern_hosts(document: Document) -> tuple[str, ...]:
 
 
 def _tls_hosts(document: Document) -> tuple[str, ...]:
+    """Return the hosts of an Ingress with any TLS entry: ingress-nginx has a certificate for all of them, or its own."""
     if _TLS_MARK not in document.content:
         return ()
-    entries = map(as_object, as_list(as_object(document.decode().get("spec")).get("tls")))
-    return tuple(dict.fromkeys(as_text(host) for entry in entries for host in as_list(entry.get("hosts")) if host))
+    manifest = document.decode()
+    has_tls = bool(as_list(as_object(manifest.get("spec")).get("tls")))
+    return tuple(dict.fromkeys(host for host in rule_hosts(manifest) if host != ANY_HOST)) if has_tls else ()
 
 
 def _aliased_hosts(document: Document) -> tuple[str, ...]:
@@ -117,6 +119,6 @@ TLS_HOSTS: Final[Index[Document]] = Index("hosts with TLS", _tls_hosts, is_clust
 
 
 def tls_names(host: str) -> tuple[str, ...]:
-    """Return the names in TLS entries that give a host a certificate."""
+    """Return the hosts of rules with TLS that give a host a certificate."""
     _, _, domain = host.partition(".")
     return (host, f"*.{domain}") if domain and not host.startswith("*.") else (host,)
