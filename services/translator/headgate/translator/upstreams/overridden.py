@@ -4,16 +4,17 @@ import hashlib
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from headgate.common.problems import Severity
 from headgate.common.table import BackendProtocol
 from headgate.common.table.upstream_key import UpstreamKey
 from headgate.translator.fragments.upstream_refs import ServicePortRef
 from headgate.translator.manifests.patches import NO_UPSTREAM_PATCH, UpstreamPatch
 from headgate.translator.sources.policies import BACKEND_POLICIES, ServicePortTarget
 from headgate.translator.sources.sharing import find_service
-from headgate.translator.upstreams.resolution import ResolvedUpstream, resolve_upstream
+from headgate.translator.upstreams.resolution import ResolvedUpstream, at_cluster_ip, resolve_upstream
 from headgate.translator.world.graph import Lookups
 
-_AS, _WITH, _POLICY = "as=", "with=", "policy"
+_AS, _WITH, _POLICY, _CLUSTER_IP = "as=", "with=", "policy", "cluster-ip"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,8 @@ class OverriddenService(NamedTuple):
     protocol: BackendProtocol | None = None
     has_policy: bool = False
     override: Override | None = None
+    uses_cluster_ip: bool = False
+    """Whether requests go to the Service's own address, if it has one, and not to its endpoints."""
 
     @property
     def kind(self) -> str:
@@ -52,7 +55,8 @@ class OverriddenService(NamedTuple):
         """Key of the upstream in the table."""
         protocol = (f"{_AS}{self.protocol}",) if self.protocol is not None else ()
         override = (f"{_WITH}{self.override.digest}",) if self.override is not None else ()
-        variant = (*protocol, *override, *((_POLICY,) if self.has_policy else ()))
+        flags = ((_POLICY, self.has_policy), (_CLUSTER_IP, self.uses_cluster_ip))
+        variant = (*protocol, *override, *(name for name, is_set in flags if is_set))
         return str(UpstreamKey(self.cluster, self.namespace, self.name, port=self.port, variant=variant))
 
     @classmethod
@@ -60,17 +64,17 @@ class OverriddenService(NamedTuple):
         """Return the reference with this key, if it is of this kind."""
         protocols = [part.removeprefix(_AS) for part in key.variant if part.startswith(_AS)]
         digests = [part.removeprefix(_WITH) for part in key.variant if part.startswith(_WITH)]
-        has_policy = _POLICY in key.variant
-        known = len(protocols[:1]) + len(digests[:1]) + has_policy
+        has_policy, uses_cluster_ip = _POLICY in key.variant, _CLUSTER_IP in key.variant
+        known = len(protocols[:1]) + len(digests[:1]) + has_policy + uses_cluster_ip
         if key.port is None or not key.variant or len(key.variant) != known:
             return None
         protocol = BackendProtocol(protocols[0]) if protocols else None
         override = Override(digests[0], NO_UPSTREAM_PATCH) if digests else None
-        return cls(key.cluster, key.namespace, key.name, key.port, protocol, has_policy, override)
+        return cls(key.cluster, key.namespace, key.name, key.port, protocol, has_policy, override, uses_cluster_ip)
 
     def resolve(self, lookups: Lookups) -> ResolvedUpstream:
         """Find the endpoints. What the Service's annotations say goes before a policy."""
-        resolved = resolve_upstream(lookups, self._port)
+        resolved = self._find(lookups)
         fields: dict[str, Any] = {"key": self.key}
         target = ServicePortTarget(self.namespace, self.name, self.port)
         policy = lookups.attached(BACKEND_POLICIES, target) if self.has_policy else None
@@ -86,7 +90,16 @@ class OverriddenService(NamedTuple):
 
     def resolve_endpoints(self, lookups: Lookups) -> ResolvedUpstream:
         """Find the endpoints alone."""
-        return resolve_upstream(lookups, self._port, heeds_wishes=False)
+        return self._find(lookups, heeds_wishes=False)
+
+    def _find(self, lookups: Lookups, *, heeds_wishes: bool = True) -> ResolvedUpstream:
+        resolved = resolve_upstream(lookups, self._port, heeds_wishes=heeds_wishes)
+        service = find_service(lookups, self.namespace, self.name) if self.uses_cluster_ip else None
+        port = service.find_port(self.port) if service is not None else None
+        is_refused = resolved.fault is not None and resolved.fault.severity is Severity.ERROR
+        if service is None or port is None or is_refused:
+            return resolved
+        return at_cluster_ip(service, port, resolved) or resolved
 
     @property
     def _port(self) -> ServicePortRef:

@@ -98,7 +98,7 @@ def _resolve_resource(lookups: Lookups, ref: ResourceRef) -> ResolvedUpstream:
 
     It need not exist as an object: a translator has all clusters' objects, and what a controller would make of them.
     """
-    if (ref.api_group, ref.kind) != (SERVICE_EXPORT.group, SERVICE_IMPORT):
+    if not is_service_import(ref.api_group, ref.kind):
         return unavailable(ref, BackendFault("UnsupportedResourceBackend", unsupported_resource(ref)))
     what = f"ServiceImport {ref.namespace}/{ref.name}"
     clusters = tuple(exporters(lookups, ref.namespace, ref.name))
@@ -129,12 +129,26 @@ def _resolve_service(
     return _resolve_endpoints(lookups, ref, service, clusters, selects)
 
 
+def at_cluster_ip(service: Service, port: ServicePort, resolved: ResolvedUpstream) -> ResolvedUpstream | None:
+    """Return an upstream whose only endpoint is its Service's own address; None if the Service has none."""
+    if service.type == EXTERNAL_NAME or not service.cluster_ip:
+        return None
+    endpoint = Endpoint(address=service.cluster_ip, port=port.port, cluster=resolved.entry.provenance.cluster)
+    entry = resolved.entry.model_copy(update={"endpoints": (endpoint,), "unavailable": None})
+    return ResolvedUpstream(entry, None)
+
+
 def _stand_in(ref: ServicePortRef, versions: ObjectVersions) -> BackendFault | None:
     """Say that a Service is used as it was before an update that cannot be."""
     if versions.good is None:
         return None
     message = f"{_name(ref)} is used as of {versions.good.version}, as it cannot be used as it is: {versions.errors[0]}"
     return BackendFault("InvalidService", message, Severity.WARNING)
+
+
+def is_service_import(api_group: str, kind: str) -> bool:
+    """Whether a resource is one that stands for Services."""
+    return (api_group, kind) == (SERVICE_EXPORT.group, SERVICE_IMPORT)
 
 
 def unsupported_resource(ref: ResourceRef) -> str:

@@ -7,8 +7,8 @@ import pytest
 
 from fakes.peers.name_server import NameServer
 from fakes.translator.applied import World, world
-from fakes.translator.deltas import endpoint_slice, service
-from fakes.translator.nginx import ADOPTED, NGINX_CLASS, classed, headers
+from fakes.translator.deltas import endpoint_slice, service, service_export
+from fakes.translator.nginx import ADOPTED, NGINX_CLASS, classed, headers, options
 from fakes.waiting import until
 from headgate.gateway.health.resolve import SystemDns
 
@@ -158,3 +158,65 @@ async def test_an_external_name_comes_and_goes_behind_its_ingress(named: Named) 
     await named.reaches("one")
     named.made.proxy.delete(there)
     assert await named.made.proxy.status("/get") == 503
+
+
+async def test_a_service_import_is_a_backend(one: World) -> None:
+    made = classed()
+    imported = {"apiGroup": "multicluster.x-k8s.io", "kind": "ServiceImport", "name": "one"}
+    made["spec"]["rules"][0]["http"]["paths"][0]["backend"] = {"resource": imported}
+    one.proxy.apply(service_export("one"), made)
+    assert await one.proxy.bodies(1) == ["one"]
+
+
+# service-upstream
+
+ADDRESS = "127.0.0.9"
+
+
+@pytest.fixture
+async def addressed() -> AsyncIterator[World]:
+    """A proxy before a Service `pair` with an address of its own, which no request reaches, and one endpoint."""
+    async with world("one", settings=ADOPTED) as made:
+        at_one = endpoint_slice("pair", "127.0.0.1", port=made.port("one"))
+        made.proxy.apply(NGINX_CLASS, service("pair", clusterIP=ADDRESS), at_one)
+        yield made
+
+
+def reached(made: World) -> set[str]:
+    """Return the addresses that requests may go to."""
+    return {slot.key[0] for slot in made.proxy.proxy.slots()}
+
+
+@pytest.mark.parametrize(
+    ("annotations", "for_all", "address"),
+    [
+        ({"service_upstream": "true"}, {}, ADDRESS),
+        ({}, {"service_upstream": "true"}, ADDRESS),
+        ({"service_upstream": "false"}, {"service_upstream": "true"}, "127.0.0.1"),
+        ({}, {}, "127.0.0.1"),
+        ({"service_upstream": "true", "backend_protocol": "GRPC", "upstream_vhost": "x"}, {}, ADDRESS),
+    ],
+)
+async def test_requests_may_go_to_the_services_own_address(
+    addressed: World, annotations: dict[str, str], for_all: dict[str, str], address: str
+) -> None:
+    addressed.proxy.apply(options(**for_all), classed(to="pair", **annotations))
+    assert reached(addressed) == {address}
+    addressed.proxy.delete(options())
+    addressed.proxy.apply(classed(to="pair"))
+    assert reached(addressed) == {"127.0.0.1"}
+
+
+async def test_a_request_reaches_the_services_own_address() -> None:
+    async with world("one", settings=ADOPTED) as made:
+        there = service("there", port=made.port("one"), clusterIP="127.0.0.1")
+        made.proxy.apply(NGINX_CLASS, there, classed(to="there", port=made.port("one")))
+        assert await made.proxy.status() == 503
+        made.proxy.apply(classed(to="there", port=made.port("one"), service_upstream="true"))
+        assert await made.proxy.bodies(1) == ["one"]
+
+
+@pytest.mark.parametrize("address", ["None", ""])
+async def test_a_service_without_an_address_has_its_endpoints(addressed: World, address: str) -> None:
+    addressed.proxy.apply(service("pair", clusterIP=address), classed(to="pair", service_upstream="true"))
+    assert await addressed.proxy.bodies(1) == ["one"]

@@ -156,13 +156,13 @@ PROXYING = (
     ),
     NginxAnnotation(
         name="service-upstream",
-        sets="upstream.is_service",
+        sets="upstream.uses_cluster_ip",
         read=values.boolean,
         value="boolean",
         default="false",
-        does="Requests go to the Service's cluster address.",
+        does="Requests go to the address of the Service, if it has one, as a service mesh may need it. Balancing and "
+        "sessions know of no endpoints then.",
         example="true",
-        ignored="endpoints are followed faster than a Service's address is routed, and answer to the same requests",
     ),
     NginxAnnotation(
         name="custom-headers",

@@ -159,6 +159,7 @@ class _Backends:
         self._ref, self._policy, self._lookups = ref, policy, lookups
         self._override = Override.of(nginx.upstream) if nginx.upstream.said else None
         self._secured = Override.of(nginx.secured_upstream) if nginx.follows_scheme else None
+        self._uses_cluster_ip = nginx.uses_cluster_ip
         self._namespace = policy.namespace or ref.namespace
         self._found: dict[tuple[str, int | str], BackendPolicy | None] = {}
 
@@ -181,9 +182,9 @@ class _Backends:
         if isinstance(backend, ResourceBackend):
             return ResourceRef(cluster, self._ref.namespace, backend.api_group, backend.kind, backend.name)
         has_policy = self._policy_of(backend) is not None
-        if protocol is not None or has_policy or override is not None:
+        if protocol is not None or has_policy or override is not None or self._uses_cluster_ip:
             port = (cluster, self._namespace, backend.service, backend.port)
-            return OverriddenService(*port, protocol, has_policy, override)
+            return OverriddenService(*port, protocol, has_policy, override, self._uses_cluster_ip)
         return ServicePortRef(cluster, self._namespace, backend.service, backend.port)
 
     def route_fields(self, backend: Backend) -> JsonObject:

@@ -20,7 +20,13 @@ from headgate.translator.sources.certificates import SECRETS
 from headgate.translator.sources.endpoints import Address
 from headgate.translator.sources.services import EXTERNAL_NAME, SERVICES, Service, ServicePort
 from headgate.translator.sources.sharing import sharers
-from headgate.translator.upstreams.resolution import BackendFault, ResolvedUpstream, resolve_upstream, unavailable
+from headgate.translator.upstreams.resolution import (
+    BackendFault,
+    ResolvedUpstream,
+    at_cluster_ip,
+    resolve_upstream,
+    unavailable,
+)
 from headgate.translator.world.graph import Lookups
 
 Stream = Literal["", "tcp", "udp"]
@@ -111,12 +117,10 @@ class ServiceBackend(NamedTuple):
     def _as_one(self, service: Service, port: ServicePort, resolved: ResolvedUpstream) -> ResolvedUpstream:
         if service.type == EXTERNAL_NAME:
             return resolved
-        if not service.cluster_ip:
-            message = f"Service {self.namespace}/{self.name} has no cluster IP; resolveGranularity must be endpoint"
-            return unavailable(self, BackendFault("NoClusterIP", message))
-        endpoint = Endpoint(address=service.cluster_ip, port=port.port, cluster=self.cluster)
-        entry = resolved.entry.model_copy(update={"endpoints": (endpoint,), "unavailable": None})
-        return ResolvedUpstream(entry, None)
+        if (found := at_cluster_ip(service, port, resolved)) is not None:
+            return found
+        message = f"Service {self.namespace}/{self.name} has no cluster IP; resolveGranularity must be endpoint"
+        return unavailable(self, BackendFault("NoClusterIP", message))
 
     def _shaped(
         self, lookups: Lookups, resolved: ResolvedUpstream, settings: UpstreamSettings | None

@@ -70,7 +70,7 @@ def _pattern_hosts(document: Document) -> tuple[str, ...]:
 
 
 def _tls_hosts(document: Document) -> tuple[str, ...]:
-    """Return the hosts of an Ingress with any TLS entry: ingress-nginx has a certificate for all of them, or its own."""
+    """Return the hosts of an Ingress with any TLS entry: ingress-nginx has a certificate, or its own, for them all."""
     if _TLS_MARK not in document.content:
         return ()
     manifest = document.decode()

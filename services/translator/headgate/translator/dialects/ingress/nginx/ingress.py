@@ -46,6 +46,7 @@ from headgate.translator.dialects.ingress.parse import Backend, PathRule, Resour
 from headgate.translator.fragments.fragment import BackendUse, RouteClaim
 from headgate.translator.manifests.patches import NO_ROUTE_PATCH, NO_UPSTREAM_PATCH, RoutePatch, UpstreamPatch
 from headgate.translator.manifests.reading import shown
+from headgate.translator.upstreams.resolution import is_service_import
 from headgate.translator.world.graph import Lookups
 
 _REDIRECT_ORDER: Final = 3900
@@ -108,6 +109,11 @@ class NginxIngress:
         return self.policy.upstream.model_copy(update={"tls": self._upstream_tls})
 
     @property
+    def uses_cluster_ip(self) -> bool:
+        """Whether requests go to the address of a Service, and not to its endpoints."""
+        return self.policy is not None and self.policy.reading.group("upstream").get("uses_cluster_ip", False)
+
+    @property
     def follows_scheme(self) -> bool:
         """Whether upstreams are spoken to as the client speaks."""
         return self.policy is not None and self.policy.follows_scheme
@@ -128,7 +134,9 @@ class NginxIngress:
 
     def leaves_out(self, backend: Backend) -> bool:
         """Whether there is no route for a backend: ingress-nginx takes only Services, and leaves others' paths out."""
-        return self.policy is not None and isinstance(backend, ResourceBackend)
+        if self.policy is None or not isinstance(backend, ResourceBackend):
+            return False
+        return not is_service_import(backend.api_group, backend.kind)
 
     def has_patterns(self, host: str) -> bool:
         """Whether all paths of a host are patterns."""
