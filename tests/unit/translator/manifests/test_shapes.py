@@ -1,7 +1,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from headgate.common.problems import Problem
@@ -77,6 +77,7 @@ VALUES = st.recursive(
 
 
 @given(VALUES)
+@example({"rules": [None]})
 def test_whatever_stands_in_a_spec_is_read(spec: Any) -> None:
     problems: list[Problem] = []
     parsed = parse_ingress({"spec": spec}, problems)

@@ -32,8 +32,10 @@ from headgate.translator.assembly.claims import (
     claimed_ports,
     claimed_spots,
     hosts_of_name,
+    secured_wildcards,
     server_name,
     trim,
+    wildcard_of,
 )
 from headgate.translator.assembly.conflicts import MergedHost, merge_host, outgrow
 from headgate.translator.assembly.credentials import CredentialName, award_credential, credential_names
@@ -105,6 +107,7 @@ class Assembly:
             return Needs((), ())
         self.touched[ref] = None
         claims = self._claimants.replace(ref, fragment)
+        self._touch_secured(secured_wildcards(old) ^ secured_wildcards(fragment))
         self._dirty_names.update(claims.names)
         if self._wildcard_tls:
             self._dirty_hosts.update({name: None for name in claims.names if self._claimants.of_host.of(name)})
@@ -122,6 +125,12 @@ class Assembly:
         self._dirty_names.update({name: None for name in about if self._claimants.of_name.of(name)})
         if hosts and self._claimants.of_port.of(HTTPS) and self._are_named_by_streams(hosts):
             self._dirty_ports[HTTPS] = None
+
+    def _touch_secured(self, wildcards: Collection[str]) -> None:
+        """Have the hosts merged again whose wildcards have TLS now, or have it no longer."""
+        if wildcards:
+            hosts = self._claimants.of_host.used
+            self._dirty_hosts.update({host: None for host in hosts if wildcard_of(host) in wildcards})
 
     def _are_named_by_streams(self, hosts: Iterable[str]) -> bool:
         """Whether some stream on the HTTPS port takes connections of one of the hosts."""
@@ -226,7 +235,8 @@ class Assembly:
             self._note_wildcard_tls(host, WildcardTls(verdict.tls, owner) if verdict.tls and owner else None)
 
     def _merge(self, host: str, fragments: Iterable[Fragment]) -> MergedHost:
-        return merge_host(host, fragments, self._sharing, self._boundaries)
+        above = self._claimants.fragments_of(self._claimants.of_host.of(wildcard_of(host)))
+        return merge_host(host, fragments, self._sharing, self._boundaries, above=above)
 
     def _note_wildcard_tls(self, host: str, tls: WildcardTls | None) -> None:
         """Note what is asked for all names below a domain. A change of it is one of every host there."""

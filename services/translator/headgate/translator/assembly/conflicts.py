@@ -72,6 +72,8 @@ def merge_host(
     fragments: Iterable[Fragment],
     sharing: Sharing = _NOTHING_SHARED,
     boundaries: Boundaries = DEFAULT_BOUNDARIES,
+    *,
+    above: Iterable[Fragment] = (),
 ) -> MergedHost:
     """Merge what fragments claim at one host.
 
@@ -82,15 +84,17 @@ def merge_host(
         fragments: of all objects that have to do with it.
         sharing: upstreams that several clusters have, by key, each with these clusters.
         boundaries: what other namespaces than the host's owner may claim.
+        above: of all objects that have to do with the wildcard that takes the host.
     """
     users = sorted(fragments, key=lambda fragment: fragment.identity.seniority)
     ownership = find_owner(host, users, sharing, boundaries)
     lost: Lost = {}
     tls, unprotected = _award_tls(ownership, users, lost)
     claims = _admitted(ownership, users, lost)
+    secured = _secured(ownership, users, above)
     winners: dict[_Key, Won] = {}
     for _, _, claim, identity in claims:
-        held = _close(claim) if unprotected.has(identity) else claim
+        held = _close(claim) if unprotected.has(identity) else secured.apply(claim, identity)
         winner, owner = winners.setdefault(_key(claim), (held, identity))
         if owner.ref != identity.ref:
             lost.setdefault(identity.ref, []).append(_lost_path(host, claim, identity, winner, owner, sharing))
@@ -165,6 +169,28 @@ class _Unprotected(NamedTuple):
 
     def has(self, identity: Identity) -> bool:
         return identity.ref in self.objects or (bool(self.guests) and tenant_of(identity) in self.guests)
+
+
+class _Secured(NamedTuple):
+    """Whose routes at a host are secured."""
+
+    by_owner: bool
+    tenants: Collection[Tenant]
+
+    def apply(self, claim: RouteClaim, identity: Identity) -> RouteClaim:
+        """Return a claim with the plugins that it has where the host has TLS."""
+        if not claim.when_secured or not (self.by_owner or tenant_of(identity) in self.tenants):
+            return claim
+        plugins = claim.route.plugins + claim.when_secured
+        return claim._replace(route=claim.route.model_copy(update={"plugins": plugins}))
+
+
+def _secured(ownership: HostOwnership, users: Iterable[Fragment], above: Iterable[Fragment]) -> _Secured:
+    at_host = {tenant_of(user.identity) for user in users if user.secures_hosts}
+    tenants = at_host | {tenant_of(user.identity) for user in above if user.secures_hosts}
+    if ownership.owner is None:
+        return _Secured(bool(at_host), tenants)
+    return _Secured(any(ownership.ranks.get(tenant) == 0 for tenant in tenants), tenants)
 
 
 def _award_tls(

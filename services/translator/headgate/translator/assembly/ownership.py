@@ -1,7 +1,8 @@
 """Who owns a host, and which claims of other namespaces are refused for it.
 
-The owner is the namespace of the oldest object that claims the host by a rule, a route or a TLS policy; several
-clusters have a namespace each. A more specific host is a claim of its own. What counts as the owner's own:
+The owner is the namespace of the oldest object that claims the host by a rule, a route or a TLS policy, or, where none
+does, of the oldest with an alias for it; several clusters have a namespace each. A more specific host is a claim of its
+own. What counts as the owner's own:
 
 - namespaces that an object of the owner names by the annotation `headgate.dev/host-sharing-namespaces`;
 - the namespace of the same name in another cluster, if both clusters export a Service that its routes lead to: they
@@ -92,6 +93,7 @@ def find_owner(host: str, users: Sequence[Fragment], sharing: Sharing, boundarie
     if boundaries.host_sharing == "any" or len({tenant_of(user.identity) for user in users}) < 2:
         return HostOwnership(host, None)
     claimants = [user for user in users if claims_host(user, host)]
+    claimants = claimants or [user for user in users if any(claim.host == host for claim in user.routes)]
     if not claimants:
         return HostOwnership(host, None)
     owner = claimants[0].identity

@@ -77,6 +77,8 @@ class RouteClaim(NamedTuple):
     """Answers 503 whatever the request: no canary takes a part of it."""
     is_alias: bool = False
     """Counts only as long as no object has the host as its own."""
+    when_secured: tuple[PluginUse, ...] = ()
+    """Plugins that the route has besides while the host has TLS: of the host's owner or of the object's namespace."""
 
 
 class CanaryClaim(NamedTuple):
@@ -161,6 +163,8 @@ class Fragment:
     so."""
     inherits_tls: bool = False
     """TLS that is set for a wildcard holds for its hosts too, if nothing is set for them."""
+    secures_hosts: bool = False
+    """It has TLS for its hosts, and for those that its wildcards take: see `RouteClaim.when_secured`."""
     settles_tls: bool = False
     """It says all that is asked of clients at the names of its certificates: no wildcard's TLS holds for them."""
     shares_hosts_with: tuple[str, ...] = ()

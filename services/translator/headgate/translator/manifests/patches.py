@@ -9,7 +9,7 @@ together by `over`, in the order of precedence of what they come from:
 """
 
 from collections.abc import Iterable
-from typing import Any, Literal, Self
+from typing import Any, Final, Literal, Self
 
 from headgate.common.table import (
     ActiveCheck,
@@ -18,12 +18,14 @@ from headgate.common.table import (
     BackendTls,
     Balancing,
     CircuitBreaker,
+    Compare,
     Condition,
     Ejection,
     Mirror,
     PluginUse,
     Retries,
     Stickiness,
+    Subject,
     Timeouts,
     Tracing,
 )
@@ -103,6 +105,10 @@ class UpstreamPatch(Patch):
 
 NO_ROUTE_PATCH = RoutePatch()
 NO_UPSTREAM_PATCH = UpstreamPatch()
+
+
+OVER_TLS: Final = Compare(subject=Subject.SCHEME, values=("https",))
+"""What holds for requests that came over TLS."""
 
 
 def all_of(conditions: Iterable[Condition]) -> Condition | None:

@@ -155,7 +155,7 @@ AUTHENTICATION = (
         read=values.url_text,
         value="URL",
         default="$request_uri",
-        does="What the service is told in `X-Auth-Request-Redirect`.",
+        does="The service gets it in the header `X-Auth-Request-Redirect`.",
         example="https://shop.example.com/back",
         guards=True,
         risk=Risk.MEDIUM,
@@ -282,7 +282,7 @@ CLIENT_TLS = (
         read=values.boolean,
         value="boolean",
         default="false",
-        does="The upstream gets the certificate in `ssl-client-cert`, besides what it is told of it.",
+        does="The upstream gets the certificate in `ssl-client-cert`, besides the headers about it.",
         example="true",
         drops=True,
     ),
@@ -331,8 +331,8 @@ ERRORS = (
         sets="errors.statuses",
         read=values.statuses,
         value="statuses from 400 to 599, separated by commas",
-        does="Answers with these are replaced by what the default backend says, which is told of the error in `X-Code` "
-        "and headers beside it. Without a default backend they become a 404.",
+        does="Answers with these are replaced by that of the default backend, which gets the status in `X-Code` and "
+        "more in other headers. Without a default backend they become a 404.",
         example="404,503",
         approximation="the body of the request is not sent to the default backend",
         drops=True,

@@ -9,7 +9,6 @@ from headgate.translator.dialects.ingress.nginx.hosts import (
     CONCERNS_HOSTS,
     PATTERN_HOSTS,
     SNIPPET_HOSTS,
-    TLS_HOSTS,
 )
 from headgate.translator.manifests.reading import as_object, as_text, metadata
 from headgate.translator.objects.document import document_kind
@@ -30,6 +29,6 @@ def _annotations(manifest: JsonObject) -> JsonObject:
     return named | ours(manifest) | apisix_annotations(manifest) | nginx_annotations(manifest)
 
 
-_INDEXES = (CONCERNS_HOSTS, PATTERN_HOSTS, ALIASED_HOSTS, SNIPPET_HOSTS, TLS_HOSTS)
+_INDEXES = (CONCERNS_HOSTS, PATTERN_HOSTS, ALIASED_HOSTS, SNIPPET_HOSTS)
 STORED = document_kind(INGRESS, annotations=_annotations, indexes=_INDEXES)
 LEGACY_STORED = document_kind(LEGACY_INGRESS, annotations=_annotations, indexes=_INDEXES)

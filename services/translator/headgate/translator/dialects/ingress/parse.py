@@ -155,7 +155,8 @@ class _Parser:
         for position, value in enumerate(values):
             at = f"{field}[{position}]"
             if value is None:
-                self._refuse_wrong(at, "an object")
+                if not self._refuse_wrong(at, "an object"):
+                    self._refuse("Required", at, "must be an object, but is null")
             elif (part := parse(value, at)) is not None:
                 found.append(part)
         return tuple(found)

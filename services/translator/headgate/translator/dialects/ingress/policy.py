@@ -13,11 +13,9 @@ from headgate.common.table import (
     BackendProtocol,
     Canary,
     ClientAuth,
-    Compare,
     PathType,
     Retries,
     Stickiness,
-    Subject,
     Timeouts,
     TlsPolicy,
 )
@@ -34,7 +32,7 @@ from headgate.translator.dialects.ingress.canary import read_canary
 from headgate.translator.dialects.ingress.document import class_name
 from headgate.translator.dialects.ingress.nginx.policy import NginxPolicy
 from headgate.translator.fragments.fragment import BackendUse
-from headgate.translator.manifests.patches import NO_ROUTE_PATCH, RoutePatch
+from headgate.translator.manifests.patches import NO_ROUTE_PATCH, OVER_TLS, RoutePatch
 from headgate.translator.manifests.reading import shown
 from headgate.translator.sources.certificates import AUTHORITIES, REVOCATIONS, SECRETS, stand_in
 from headgate.translator.sources.plugin_bundles import PLUGIN_BUNDLES, BundleTarget, PluginBundle
@@ -42,7 +40,6 @@ from headgate.translator.sources.policies import NO_ROUTE_POLICY, ROUTE_POLICIES
 from headgate.translator.world.graph import Lookups
 
 _MAX_ATTEMPTS = 10
-_OVER_TLS = Compare(subject=Subject.SCHEME, values=("https",))
 _VERSIONS = ("1.0", "1.1", "1.2", "1.3")
 
 
@@ -175,7 +172,7 @@ def _read(ref: ObjectRef, annotations: JsonObject, lookups: Lookups) -> IngressP
     fields |= _plugins(reading, lookups.settings.plugin_names)
     conditions = [condition for several in reading.group("when").values() for condition in several]
     if client_auth is not None and client_auth.mode == "required":
-        conditions.append(_OVER_TLS)
+        conditions.append(OVER_TLS)
     return IngressPolicy(
         path_type=reading.group("path").get("type", PathType.PREFIX),
         patch=RoutePatch(conditions=tuple(conditions), **fields),

@@ -31,7 +31,7 @@ from headgate.translator.dialects.ingress.document import class_name
 from headgate.translator.dialects.ingress.legacy import is_legacy, restore_field, restore_problems, upgrade
 from headgate.translator.dialects.ingress.nginx.client_tls import TLS_FIELD, over
 from headgate.translator.dialects.ingress.nginx.facts import NGINX_CONTROLLER, is_of_nginx_controller
-from headgate.translator.dialects.ingress.nginx.ingress import OVER_TLS, NginxIngress
+from headgate.translator.dialects.ingress.nginx.ingress import NginxIngress
 from headgate.translator.dialects.ingress.nginx.passthrough import passed_through
 from headgate.translator.dialects.ingress.parse import (
     Backend,
@@ -54,7 +54,7 @@ from headgate.translator.fragments.fragment import (
 )
 from headgate.translator.fragments.route_cost import MAX_COST, TOO_COSTLY, host_cost, route_cost
 from headgate.translator.fragments.upstream_refs import RefusalRef, ResourceRef, ServicePortRef, UpstreamRef
-from headgate.translator.manifests.patches import NO_ROUTE_PATCH, all_of
+from headgate.translator.manifests.patches import NO_ROUTE_PATCH, OVER_TLS, all_of
 from headgate.translator.manifests.reading import shown
 from headgate.translator.objects.document import identify
 from headgate.translator.sources.addresses import CLASS_ADDRESSES
@@ -109,6 +109,7 @@ def translate_ingress(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) ->
         problems=tuple(problems),
         addresses=lookups.attached(CLASS_ADDRESSES, class_name(manifest)),
         leaves_addresses=_leaves_addresses(manifest, lookups),
+        secures_hosts=nginx.has_tls,
     )
     if policy.canary is not None:
         return _as_canary(fragment, policy, policy.canary, nginx)
@@ -204,6 +205,8 @@ def _with_policy(claim: RouteClaim, ref: ObjectRef, policy: IngressPolicy, nginx
     patch = policy.patch
     if nginx.policy is not None:
         patch = nginx.patch(claim) if patch is NO_ROUTE_PATCH else patch.over(nginx.patch(claim))
+        if policy.refusal is None:
+            claim = claim._replace(when_secured=nginx.when_secured(claim))
     if not patch.said and policy.refusal is None:
         return claim._replace(route=nginx.with_fallback(claim.route))
     when = all_of(filter(None, (claim.route.when, policy.patch.when)))
@@ -246,7 +249,9 @@ def _as_canary(fragment: Fragment, policy: IngressPolicy, canary: Canary, nginx:
         )
         for claim in (*fragment.routes, *nginx.aliased(fragment.routes))
     )
-    return replace(fragment, hosts=(), routes=(), names=(), canaries=() if policy.refusal else tuple(claims))
+    return replace(
+        fragment, hosts=(), routes=(), names=(), secures_hosts=False, canaries=() if policy.refusal else tuple(claims)
+    )
 
 
 def _rule_routes(

@@ -1,7 +1,7 @@
 """Host facts as look-ups: an Ingress is translated again when another one changes what it must know of their host."""
 
-from collections.abc import Iterator
-from typing import Final, NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
 
 from headgate.common.resources import JsonObject
 from headgate.translator.annotations.nginx.reading import nginx_annotations, read_nginx_annotations
@@ -11,11 +11,8 @@ from headgate.translator.dialects.ingress.nginx.hosts import (
     CONCERNS_HOSTS,
     PATTERN_HOSTS,
     SNIPPET_HOSTS,
-    TLS_HOSTS,
-    ClusterQuestion,
     aliases_of,
     server_snippet_of,
-    tls_names,
 )
 from headgate.translator.dialects.ingress.nginx.inspection import forbidden_texts
 from headgate.translator.dialects.ingress.nginx.options import options_of
@@ -29,17 +26,26 @@ from headgate.translator.world.world import Index
 NGINX_CONTROLLER: Final = "k8s.io/ingress-nginx"
 NGINX_CLASS: Final = "nginx"
 _FAMILY: Final = "k8s.io/"
+_STORED: Final = (STORED, LEGACY_STORED)
+
+
+class NamespaceQuestion(NamedTuple):
+    """Something about the Ingresses of a namespace."""
+
+    cluster: str
+    namespace: str
 
 
 class HostQuestion(NamedTuple):
-    """Something about a host of a cluster."""
+    """Something about a host as the Ingresses of a namespace have it."""
 
     cluster: str
+    namespace: str
     host: str
 
 
 class HostFacts(NamedTuple):
-    """What all Ingresses together say of a host."""
+    """What the Ingresses of a namespace together say of a host."""
 
     has_patterns: bool = False
     """Whether its paths are patterns."""
@@ -49,41 +55,34 @@ class HostFacts(NamedTuple):
     """Of the oldest Ingress that has one."""
 
 
-def _members(lookups: Lookups, index: Index[Document], value: str) -> Iterator[JsonObject]:
-    """Yield the Ingresses that are ours with a value of an index."""
-    for stored in (STORED, LEGACY_STORED):
-        for document in lookups.find(stored, index, value):
-            manifest = document.decode()
-            if lookups.derive(CLASS_IS_OURS, ClassQuestion(lookups.cluster, class_name(manifest))):
-                yield manifest
+def _concerns_hosts(lookups: Lookups, question: NamespaceQuestion) -> bool:
+    return any(lookups.find(stored, CONCERNS_HOSTS, namespace=question.namespace) for stored in _STORED)
 
 
-def _concerns_hosts(lookups: Lookups, question: ClusterQuestion) -> bool:
-    return any(lookups.find(stored, CONCERNS_HOSTS) for stored in (STORED, LEGACY_STORED))
-
-
-def _served(lookups: Lookups, index: Index[Document], host: str) -> Iterator[JsonObject]:
-    """Yield the members that are served: those are not whose annotations or texts drop them."""
+def _served(lookups: Lookups, index: Index[Document], question: HostQuestion) -> Iterator[JsonObject]:
+    """Yield the Ingresses of ours with a host of an index, the oldest first, without those that are dropped."""
     groups = options_of(lookups).groups
-    for manifest in _members(lookups, index, host):
-        if not read_nginx_annotations(nginx_annotations(manifest), groups).dropping and not forbidden_texts(manifest):
+    found = (lookups.find(stored, index, question.host, namespace=question.namespace) for stored in _STORED)
+    for manifest in sorted((document.decode() for documents in found for document in documents), key=creation_time):
+        is_ours = lookups.derive(CLASS_IS_OURS, ClassQuestion(lookups.cluster, class_name(manifest)))
+        if is_ours and not _is_dropped(manifest, groups):
             yield manifest
 
 
+def _is_dropped(manifest: JsonObject, groups: Mapping[str, Mapping[str, Any]]) -> bool:
+    """Whether annotations or texts of an Ingress have nothing of it served."""
+    read = read_nginx_annotations(nginx_annotations(manifest), groups)
+    return bool(read.dropping) or bool(forbidden_texts(manifest))
+
+
 def _host_facts(lookups: Lookups, question: HostQuestion) -> HostFacts:
-    has_patterns = next(_served(lookups, PATTERN_HOSTS, question.host), None) is not None
-    aliased = sorted(_served(lookups, ALIASED_HOSTS, question.host), key=creation_time)
-    with_snippets = sorted(_members(lookups, SNIPPET_HOSTS, question.host), key=creation_time)
+    aliased = next(_served(lookups, ALIASED_HOSTS, question), None)
+    with_snippet = next(_served(lookups, SNIPPET_HOSTS, question), None)
     return HostFacts(
-        has_patterns,
-        aliases_of(aliased[0]) if aliased else (),
-        server_snippet_of(with_snippets[0]) if with_snippets else "",
+        has_patterns=next(_served(lookups, PATTERN_HOSTS, question), None) is not None,
+        aliases=aliases_of(aliased) if aliased is not None else (),
+        server_snippet=server_snippet_of(with_snippet) if with_snippet is not None else "",
     )
-
-
-def _has_certificate(lookups: Lookups, question: HostQuestion) -> bool:
-    names = tls_names(question.host)
-    return any(next(_members(lookups, TLS_HOSTS, name), None) is not None for name in names)
 
 
 def _is_nginx_class(lookups: Lookups, question: ClassQuestion) -> bool:
@@ -107,14 +106,11 @@ def _is_of_its_family(controller: str, settings: TranslationSettings) -> bool:
     return controller in settings.controller_names and controller.startswith(_FAMILY)
 
 
-_ANY_FACTS: Rule[ClusterQuestion, bool] = Rule(
+_ANY_FACTS: Rule[NamespaceQuestion, bool] = Rule(
     "host facts", Level.CLUSTER, _concerns_hosts, lambda *_: False, is_memo=True
 )
 _HOST_FACTS: Rule[HostQuestion, HostFacts] = Rule(
     "facts of a host", Level.SHARED, _host_facts, lambda *_: HostFacts(), is_memo=True
-)
-_HAS_CERTIFICATE: Rule[HostQuestion, bool] = Rule(
-    "certificate of a host", Level.SHARED, _has_certificate, lambda *_: False, is_memo=True
 )
 _IS_NGINX_CLASS: Rule[ClassQuestion, bool] = Rule(
     "class of ingress-nginx", Level.CLUSTER, _is_nginx_class, lambda *_: False, is_memo=True
@@ -122,16 +118,11 @@ _IS_NGINX_CLASS: Rule[ClassQuestion, bool] = Rule(
 _NO_FACTS: Final = HostFacts()
 
 
-def facts_of(lookups: Lookups, host: str) -> HostFacts:
-    """Return what all Ingresses say of a host. Where none says anything of hosts, no host is looked into."""
-    if lookups.is_assumed or not lookups.derive(_ANY_FACTS, ClusterQuestion(lookups.cluster)):
+def facts_of(lookups: Lookups, namespace: str, host: str) -> HostFacts:
+    """Return what the Ingresses of a namespace say of a host; it is not looked up where none says anything of hosts."""
+    if lookups.is_assumed or not lookups.derive(_ANY_FACTS, NamespaceQuestion(lookups.cluster, namespace)):
         return _NO_FACTS
-    return lookups.derive(_HOST_FACTS, HostQuestion(lookups.cluster, host))
-
-
-def has_certificate(lookups: Lookups, host: str) -> bool:
-    """Whether an Ingress has a certificate for a host, usable or not."""
-    return not lookups.is_assumed and lookups.derive(_HAS_CERTIFICATE, HostQuestion(lookups.cluster, host))
+    return lookups.derive(_HOST_FACTS, HostQuestion(lookups.cluster, namespace, host))
 
 
 def is_of_nginx_controller(lookups: Lookups, name: str | None) -> bool:

@@ -1,11 +1,12 @@
-"""What all Ingresses together say of a host: whether its paths are patterns, and whether it has a certificate.
+"""What the Ingresses of a namespace say of a host together: whether its paths are patterns, which names it has besides.
 
 With ingress-nginx one Ingress with `use-regex` or `rewrite-target` makes patterns of all paths of its hosts, and those
-of other Ingresses too.
+of other Ingresses too. Here it does so within its namespace: a host may be shared with others, and their routes stay
+as they wrote them.
 """
 
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
 from headgate.common.resources import JsonObject
 from headgate.common.table import ANY_HOST
@@ -20,13 +21,6 @@ _USES_REGEX: Final = f"{NGINX_PREFIX}use-regex"
 _ALIAS: Final = f"{NGINX_PREFIX}server-alias"
 _SERVER_SNIPPET: Final = f"{NGINX_PREFIX}server-snippet"
 _MARKS: Final = (_REWRITES.encode(), _USES_REGEX.encode())
-_TLS_MARK: Final = b'"tls"'
-
-
-class ClusterQuestion(NamedTuple):
-    """Something about all Ingresses of a cluster."""
-
-    cluster: str
 
 
 def rule_hosts(manifest: JsonObject) -> Iterator[str]:
@@ -53,6 +47,11 @@ def makes_patterns(manifest: JsonObject) -> bool:
     return any(path != rewritten for path in rule_paths(manifest))
 
 
+def has_tls(manifest: JsonObject) -> bool:
+    """Whether an Ingress has TLS. ingress-nginx then secures all hosts of its rules, at need by its own certificate."""
+    return bool(as_list(as_object(manifest.get("spec")).get("tls")))
+
+
 def rule_paths(manifest: JsonObject) -> frozenset[str]:
     """Return the paths of an Ingress' rules."""
     return frozenset(
@@ -67,15 +66,6 @@ def _pattern_hosts(document: Document) -> tuple[str, ...]:
         return ()
     manifest = document.decode()
     return tuple(dict.fromkeys(rule_hosts(manifest))) if makes_patterns(manifest) else ()
-
-
-def _tls_hosts(document: Document) -> tuple[str, ...]:
-    """Return the hosts of an Ingress with any TLS entry: ingress-nginx has a certificate, or its own, for them all."""
-    if _TLS_MARK not in document.content:
-        return ()
-    manifest = document.decode()
-    has_tls = bool(as_list(as_object(manifest.get("spec")).get("tls")))
-    return tuple(dict.fromkeys(host for host in rule_hosts(manifest) if host != ANY_HOST)) if has_tls else ()
 
 
 def _aliased_hosts(document: Document) -> tuple[str, ...]:
@@ -110,15 +100,8 @@ def _concerns_hosts(document: Document) -> tuple[str, ...]:
     return ("",) if any(mark in document.content for mark in marks) else ()
 
 
-CONCERNS_HOSTS: Final[Index[Document]] = Index("concerns hosts", _concerns_hosts, is_cluster_wide=True)
-"""Those of which other Ingresses of their hosts have to know."""
-ALIASED_HOSTS: Final[Index[Document]] = Index("hosts with aliases", _aliased_hosts, is_cluster_wide=True)
-SNIPPET_HOSTS: Final[Index[Document]] = Index("hosts with snippets", _snippet_hosts, is_cluster_wide=True)
-PATTERN_HOSTS: Final[Index[Document]] = Index("hosts with patterns", _pattern_hosts, is_cluster_wide=True)
-TLS_HOSTS: Final[Index[Document]] = Index("hosts with TLS", _tls_hosts, is_cluster_wide=True)
-
-
-def tls_names(host: str) -> tuple[str, ...]:
-    """Return the hosts of rules with TLS that give a host a certificate."""
-    _, _, domain = host.partition(".")
-    return (host, f"*.{domain}") if domain and not host.startswith("*.") else (host,)
+CONCERNS_HOSTS: Final[Index[Document]] = Index("concerns hosts", _concerns_hosts)
+"""Those of which other Ingresses of their hosts have to know. The other indexes are by host."""
+ALIASED_HOSTS: Final[Index[Document]] = Index("hosts with aliases", _aliased_hosts)
+SNIPPET_HOSTS: Final[Index[Document]] = Index("hosts with snippets", _snippet_hosts)
+PATTERN_HOSTS: Final[Index[Document]] = Index("hosts with patterns", _pattern_hosts)

@@ -18,14 +18,13 @@ from headgate.common.table import (
     ANY_HOST,
     BackendGroup,
     BackendProtocol,
-    Compare,
+    BackendTls,
     Condition,
     PathMatch,
     PathType,
     PluginUse,
     Rank,
     Route,
-    Subject,
     TlsPolicy,
 )
 from headgate.translator.annotations.nginx.reading import nginx_annotations
@@ -34,25 +33,22 @@ from headgate.translator.dialects.ingress.document import class_name
 from headgate.translator.dialects.ingress.nginx.access import NO_ACCESS, read_access
 from headgate.translator.dialects.ingress.nginx.client_tls import CHALLENGES, client_tls
 from headgate.translator.dialects.ingress.nginx.default_backend import DefaultBackend
-from headgate.translator.dialects.ingress.nginx.facts import facts_of, has_certificate, is_nginx_class
+from headgate.translator.dialects.ingress.nginx.facts import facts_of, is_nginx_class
 from headgate.translator.dialects.ingress.nginx.headers import header_uses
-from headgate.translator.dialects.ingress.nginx.hosts import makes_patterns
+from headgate.translator.dialects.ingress.nginx.hosts import has_tls, makes_patterns
 from headgate.translator.dialects.ingress.nginx.inspection import forbidden_texts
 from headgate.translator.dialects.ingress.nginx.options import options_of
-from headgate.translator.dialects.ingress.nginx.policy import NginxPolicy, read_nginx_policy
+from headgate.translator.dialects.ingress.nginx.policy import NginxPolicy, early, read_nginx_policy
 from headgate.translator.dialects.ingress.nginx.snippets import Snippets, caught_as_variables, target_step
 from headgate.translator.dialects.ingress.nginx.upstream_tls import upstream_tls
 from headgate.translator.dialects.ingress.parse import Backend, PathRule, ResourceBackend
 from headgate.translator.fragments.fragment import BackendUse, RouteClaim
-from headgate.translator.manifests.patches import NO_ROUTE_PATCH, NO_UPSTREAM_PATCH, RoutePatch, UpstreamPatch
+from headgate.translator.manifests.patches import NO_ROUTE_PATCH, NO_UPSTREAM_PATCH, OVER_TLS, RoutePatch, UpstreamPatch
 from headgate.translator.manifests.reading import shown
 from headgate.translator.upstreams.resolution import is_service_import
 from headgate.translator.world.graph import Lookups
 
-_REDIRECT_ORDER: Final = 3900
-"""After `cors`, and before whatever lets requests in: nginx redirects in the phase before that of access."""
 _WWW: Final = "www."
-OVER_TLS: Final = Compare(subject=Subject.SCHEME, values=("https",))
 _EVERYTHING: Final = PathMatch(type=PathType.PREFIX, value="/")
 
 
@@ -62,22 +58,35 @@ class NginxIngress:
     def __init__(self, ref: ObjectRef, manifest: JsonObject, lookups: Lookups) -> None:
         """Read the annotations of an Ingress, if it is one of ingress-nginx."""
         self._ref, self._lookups = ref, lookups
-        annotations = nginx_annotations(manifest)
-        is_spoken = bool(annotations) or is_nginx_class(lookups, class_name(manifest))
-        self._makes_patterns = is_spoken and makes_patterns(manifest)
-        self._forbidden = forbidden_texts(manifest) if is_spoken else ()
-        self.policy: NginxPolicy | None = (
-            read_nginx_policy(ref.name, annotations, options_of(lookups)) if is_spoken else None
-        )
-        self._upstream_tls = upstream_tls(ref, self.policy.reading, lookups) if self.policy is not None else None
-        self._errors = DefaultBackend(ref, self.policy.reading, lookups) if self.policy is not None else None
-        self._snippets = Snippets(ref, manifest, self.policy.reading, lookups) if self.policy is not None else None
-        self.tls: TlsPolicy | None = client_tls(ref, self.policy.reading, lookups) if self.policy is not None else None
+        self.policy: NginxPolicy | None = None
+        self.tls: TlsPolicy | None = None
         """How TLS is spoken with clients of its hosts."""
-        if self.policy is not None and not lookups.settings.nginx.enable_ssl_passthrough:
-            _warn_of_passthrough(self.policy.reading)
-        self._headers = header_uses(ref, self.policy.reading, lookups) if self.policy is not None else ()
-        self._access = read_access(ref, self.policy.reading, lookups) if self.policy is not None else NO_ACCESS
+        self.has_tls = has_tls(manifest)
+        """Whether it has TLS for its hosts, whichever certificate is presented."""
+        self._makes_patterns = False
+        self._forbidden: tuple[Problem, ...] = ()
+        self._upstream_tls: BackendTls | None = None
+        self._errors: DefaultBackend | None = None
+        self._snippets: Snippets | None = None
+        self._headers: tuple[PluginUse, ...] = ()
+        self._access = NO_ACCESS
+        annotations = nginx_annotations(manifest)
+        if annotations or is_nginx_class(lookups, class_name(manifest)):
+            self._read(manifest, read_nginx_policy(ref.name, annotations, options_of(lookups)))
+
+    def _read(self, manifest: JsonObject, policy: NginxPolicy) -> None:
+        ref, lookups, reading = self._ref, self._lookups, policy.reading
+        self.policy = policy
+        self._makes_patterns = makes_patterns(manifest)
+        self._forbidden = forbidden_texts(manifest)
+        self._upstream_tls = upstream_tls(ref, reading, lookups)
+        self._errors = DefaultBackend(ref, reading, lookups)
+        self._snippets = Snippets(ref, manifest, reading, lookups)
+        self.tls = client_tls(ref, reading, lookups)
+        if not lookups.settings.nginx.enable_ssl_passthrough:
+            _warn_of_passthrough(reading)
+        self._headers = header_uses(ref, reading, lookups)
+        self._access = read_access(ref, reading, lookups)
 
     @property
     def problems(self) -> tuple[Problem, ...]:
@@ -88,11 +97,6 @@ class NginxIngress:
     def speaks_of_tls(self) -> bool:
         """Whether its annotations say how TLS is spoken, and not the ConfigMap alone."""
         return self.policy is not None and any(map(self.policy.reading.written, ("tls", "client_tls")))
-
-    @property
-    def unreadable(self) -> tuple[str, ...]:
-        """Annotations because of which all requests are refused."""
-        return tuple(self.policy.reading.unreadable) if self.policy else ()
 
     @property
     def is_dropped(self) -> bool:
@@ -140,7 +144,7 @@ class NginxIngress:
 
     def has_patterns(self, host: str) -> bool:
         """Whether all paths of a host are patterns."""
-        return self._makes_patterns or facts_of(self._lookups, host).has_patterns
+        return self._makes_patterns or facts_of(self._lookups, self._ref.namespace, host).has_patterns
 
     def match(self, host: str, rule: PathRule, problems: list[Problem]) -> PathMatch | None:
         """Return which paths a rule takes; None for a pattern that cannot be compiled, which is noted."""
@@ -162,25 +166,31 @@ class NginxIngress:
         policy = self.policy
         if policy is None:
             return NO_ROUTE_PATCH
-        redirect = self._redirect(policy, claim)
-        if redirect is not None and not redirect.config.get("http_to_https"):
+        redirect = self._elsewhere(policy)
+        if redirect is not None:
             return RoutePatch(plugins=(redirect,))
         errors = self._errors.pages(claim.route) if self._errors is not None else ()
         assert self._snippets is not None
-        hsts = policy.hsts if has_certificate(self._lookups, claim.host) else None
         rewrites = self._rewrite(policy, claim.route.path)
         is_in_program = bool(rewrites) and self._snippets.has_program(claim)
         snippets = self._snippets.patch(claim, policy.rewrite["target"] if is_in_program else "")
         if is_in_program:
             rewrites = _prefix_told(policy)
-        depending = tuple(use for use in (redirect, *rewrites, hsts) if use is not None)
         access = self._access.uses(claim.route.path.value, self._snippets.with_auth)
-        plugins = (*access, *errors, *policy.patch.plugins, *self._headers, *depending)
+        forced = _to_https(policy, claim.route.path, policy.redirects.get("force_ssl", False))
+        secured = _secured_uses(policy, claim) if self.has_tls else ()
+        plugins = (*access, *errors, *policy.patch.plugins, *self._headers, *forced, *rewrites, *secured)
         patch = snippets.over(policy.patch.model_copy(update={"plugins": plugins}))
         if patch.stickiness is not None and not patch.stickiness.path:
             sticky = patch.stickiness.model_copy(update={"path": self._cookie_path(claim)})
             patch = patch.model_copy(update={"stickiness": sticky})
         return patch
+
+    def when_secured(self, claim: RouteClaim) -> tuple[PluginUse, ...]:
+        """Return the plugins that a route has besides where not this Ingress but another has TLS for the host."""
+        if self.policy is None or self.has_tls or self._elsewhere(self.policy) is not None:
+            return ()
+        return _secured_uses(self.policy, claim)
 
     def with_fallback(self, route: Route) -> Route:
         """Return a route whose requests go to the default backend while its own has no healthy endpoint."""
@@ -200,23 +210,13 @@ class NginxIngress:
         path = claim.route.path
         return path.value if path.type is not PathType.REGEX or re.fullmatch(r"[\w/.~-]+", path.value) else "/"
 
-    def _redirect(self, policy: NginxPolicy, claim: RouteClaim) -> PluginUse | None:
+    def _elsewhere(self, policy: NginxPolicy) -> PluginUse | None:
         redirects = policy.redirects
         for kind, code in (("temporal", 302), ("permanent", 301)):
             if target := redirects.get(kind):
                 url = self._absolute(target) if not redirects.get("relative") else target
                 return _redirect_to(url, redirects.get(f"{kind}_code", code))
-        if claim.route.path.value.startswith(redirects.get("exempt", (CHALLENGES,))):
-            return None
-        is_secured = redirects.get("ssl", True) and has_certificate(self._lookups, claim.host)
-        if not redirects.get("force_ssl", False) and not is_secured:
-            return None
-        config = RedirectConfig(
-            http_to_https=True,
-            ret_code=redirects.get("ssl_code", 308),
-            strip_trailing_slash=not redirects.get("keeps_slash", False),
-        )
-        return PluginUse.of(config).model_copy(update={"order": _REDIRECT_ORDER})
+        return None
 
     @staticmethod
     def _absolute(target: str) -> str:
@@ -256,7 +256,7 @@ class NginxIngress:
 
     def aliases(self, host: str) -> tuple[str, ...]:
         """Return further hosts that have the routes of a host."""
-        return facts_of(self._lookups, host).aliases
+        return facts_of(self._lookups, self._ref.namespace, host).aliases
 
     def aliased(self, claims: Iterable[RouteClaim]) -> Iterator[RouteClaim]:
         """Yield the same routes at the aliases of their hosts."""
@@ -284,8 +284,7 @@ class NginxIngress:
             config = RedirectConfig(
                 regex_uri=("^(.*?)/?$", f"{scheme}://{host}:{port}$1"), append_query_string=True, ret_code=308
             )
-            use = PluginUse.of(config).model_copy(update={"order": _REDIRECT_ORDER})
-            redirecting = _answering(claim, _EVERYTHING, use, Rank(is_default=True), when)
+            redirecting = _answering(claim, _EVERYTHING, early(config), Rank(is_default=True), when)
             yield redirecting._replace(host=twin, is_alias=True)
 
     def twins(self, host: str) -> tuple[str, ...]:
@@ -300,6 +299,23 @@ def _warn_of_passthrough(reading: Reading) -> None:
         reading.caution("ssl-passthrough", "counts only with the setting nginx_enable_ssl_passthrough")
 
 
+def _to_https(policy: NginxPolicy, path: PathMatch, is_wanted: bool) -> tuple[PluginUse, ...]:
+    is_exempt = path.value.startswith(policy.redirects.get("exempt", (CHALLENGES,)))
+    return (policy.https_redirect,) if is_wanted and not is_exempt else ()
+
+
+def _secured_uses(policy: NginxPolicy, claim: RouteClaim) -> tuple[PluginUse, ...]:
+    """Return what TLS for a host brings its routes: requests without are redirected, and answers say to keep to it.
+
+    Rules without a host get nothing, as ingress-nginx looks for TLS by the host of the request.
+    """
+    if claim.host == ANY_HOST:
+        return ()
+    redirects, path = policy.redirects, claim.route.path
+    is_redirected = redirects.get("ssl", True) and not redirects.get("force_ssl", False)
+    return (*_to_https(policy, path, is_redirected), *((policy.hsts,) if policy.hsts is not None else ()))
+
+
 def _prefix_told(policy: NginxPolicy) -> tuple[PluginUse, ...]:
     """Return what says the prefix of a path that a program rewrites."""
     prefix = policy.rewrite.get("prefix")
@@ -309,7 +325,7 @@ def _prefix_told(policy: NginxPolicy) -> tuple[PluginUse, ...]:
     return (PluginUse.of(ProxyRewriteConfig(headers=headers)),)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def _rewriting(path: str, target: str, prefix: str | None) -> PluginUse:
     headers = HeaderChanges(set={"X-Forwarded-Prefix": prefix}) if prefix else HeaderChanges()
     pattern = f"(?s)^.*?(?:{path}).*$"
@@ -317,7 +333,7 @@ def _rewriting(path: str, target: str, prefix: str | None) -> PluginUse:
 
 
 def _redirect_to(url: str, code: int) -> PluginUse:
-    return PluginUse.of(RedirectConfig(uri=url, ret_code=code)).model_copy(update={"order": _REDIRECT_ORDER})
+    return early(RedirectConfig(uri=url, ret_code=code))
 
 
 def _answering(

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from headgate.common.problems import Problem, Severity
 from headgate.common.resources import ObjectRef
@@ -22,7 +22,6 @@ from headgate.translator.annotations.nginx.reading import says_something
 from headgate.translator.annotations.nginx.row import NginxAnnotation
 from headgate.translator.annotations.reading import Reading
 from headgate.translator.dialects.ingress.nginx.default_backend import default_backend_of_all
-from headgate.translator.dialects.ingress.nginx.hosts import ClusterQuestion
 from headgate.translator.fragments.fragment import BackendUse, Fragment, Identity, RouteClaim, StreamClaim
 from headgate.translator.fragments.upstream_refs import ServicePortRef
 from headgate.translator.manifests.reading import shown
@@ -31,6 +30,12 @@ from headgate.translator.world.graph import Level, Lookups, Rule
 from headgate.translator.world.settings import TranslationSettings
 
 _PROXY: Final = "PROXY"
+
+
+class ClusterQuestion(NamedTuple):
+    """Something about a whole cluster."""
+
+    cluster: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)

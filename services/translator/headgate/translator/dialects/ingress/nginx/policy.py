@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from pydantic import ValidationError
 
+from headgate.common.effort import bounded_effort
 from headgate.common.plugins.config import PluginConfig
 from headgate.common.plugins.expressions import Comparison, write_comparison
 from headgate.common.plugins.limits.bandwidth import BandwidthConfig
@@ -15,6 +16,7 @@ from headgate.common.plugins.limits.limits import LimitConnConfig, LimitReqConfi
 from headgate.common.plugins.security.cors import CorsConfig
 from headgate.common.plugins.security.hsts import HstsConfig
 from headgate.common.plugins.security.restrictions import UaRestrictionConfig
+from headgate.common.plugins.traffic.redirect import RedirectConfig
 from headgate.common.plugins.transformation.compression import BrotliConfig, GzipConfig
 from headgate.common.plugins.transformation.fault_injection import Abort, FaultInjectionConfig
 from headgate.common.plugins.transformation.proxy_redirect import AddressRule, ProxyRedirectConfig
@@ -58,7 +60,10 @@ _SHOWN: Final = 60
 """Characters of a mistake that are shown."""
 _LEAST_TOTAL: Final = 100
 """Of which shares are: a smaller `canary-weight-total` counts as this."""
-_POLICIES: Final = 4096
+_REDIRECT_ORDER: Final = 3900
+_CACHED_SIZE: Final = 2048
+"""Characters of a set of annotations that is kept read for the next object that has it."""
+_CACHED_POLICIES: Final = 1024
 """Sets of annotations that are kept read."""
 _LIMIT_ORDER: Final = 3500
 _GZIP_TYPES: Final = (
@@ -95,14 +100,14 @@ class NginxPolicy:
     """Whether upstreams are spoken to as the client speaks."""
     canary: Canary | None
     hsts: PluginUse | None
-    """For routes of hosts with a certificate."""
+    """For routes of hosts with TLS."""
+    https_redirect: PluginUse
+    """For those too, or for all."""
     unreadable: tuple[str, ...]
     """Keys of the ConfigMap because of which all requests are refused."""
     redirects: JsonObject
     """Fields of group `redirects`, as they were written."""
     rewrite: JsonObject
-    aliases: tuple[str, ...]
-    uses_regex: bool
 
 
 def read_nginx_policy(name: str, annotations: JsonObject, options: NginxOptions = NO_OPTIONS) -> NginxPolicy:
@@ -110,7 +115,8 @@ def read_nginx_policy(name: str, annotations: JsonObject, options: NginxOptions 
 
     Most Ingresses of a cluster have the same few sets of annotations: each set is read once.
     """
-    if all(isinstance(value, str) for value in annotations.values()):
+    texts = [value for value in annotations.values() if isinstance(value, str)]
+    if len(texts) == len(annotations) and sum(map(len, texts)) <= _CACHED_SIZE:
         policy = _read_once(tuple(annotations.items()), options)
     else:
         policy = _read(annotations, options)
@@ -126,11 +132,12 @@ def _counted_for(name: str, use: PluginUse) -> PluginUse:
     return use.model_copy(update={"config": {**use.config, "group": f"Ingress {name}"}})
 
 
-@lru_cache(maxsize=_POLICIES)
+@lru_cache(maxsize=_CACHED_POLICIES)
 def _read_once(annotations: tuple[tuple[str, Any], ...], options: NginxOptions) -> NginxPolicy:
     return _read(dict(annotations), options)
 
 
+@bounded_effort()
 def _read(annotations: JsonObject, options: NginxOptions) -> NginxPolicy:
     reading = read_nginx_annotations(annotations, options.groups)
     balancing, affinity = _balancing(reading), _stickiness(reading)
@@ -159,11 +166,10 @@ def _read(annotations: JsonObject, options: NginxOptions) -> NginxPolicy:
         follows_scheme="protocol" in upstream and upstream["protocol"] is None,
         canary=_canary(reading),
         hsts=_hsts(reading),
+        https_redirect=_https_redirect(reading.group("redirects")),
         unreadable=_unreadable(annotations, options),
         redirects=reading.group("redirects"),
         rewrite=reading.group("rewrite"),
-        aliases=reading.group("hosts").get("aliases", ()),
-        uses_regex=reading.group("paths").get("use_regex", False),
     )
 
 
@@ -269,6 +275,20 @@ def _hsts(reading: Reading) -> PluginUse | None:
         preload=hsts.get("preload", False),
     )
     return PluginUse.of(config)
+
+
+def _https_redirect(redirects: JsonObject) -> PluginUse:
+    config = RedirectConfig(
+        http_to_https=True,
+        ret_code=redirects.get("ssl_code", 308),
+        strip_trailing_slash=not redirects.get("keeps_slash", False),
+    )
+    return early(config)
+
+
+def early(config: RedirectConfig) -> PluginUse:
+    """Return a redirect that comes after `cors`, and before whatever lets requests in, as with nginx."""
+    return PluginUse.of(config).model_copy(update={"order": _REDIRECT_ORDER})
 
 
 def _cors(reading: Reading) -> PluginUse | None:

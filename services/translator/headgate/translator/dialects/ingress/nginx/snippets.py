@@ -139,7 +139,7 @@ class Snippets:
         A snippet of an Ingress that cannot be followed refuses requests of its Ingress alone.
         """
         outer = interpret(self._of_http, Scope(Context.HTTP)) if self._of_http else NOTHING
-        own = facts_of(self._lookups, host).server_snippet if self._is_allowed else ""
+        own = facts_of(self._lookups, self._ref.namespace, host).server_snippet if self._is_allowed else ""
         for text in (_joined(own, self._of_servers), self._of_servers):
             try:
                 return within(outer, interpret(text, Scope(Context.SERVER)))
@@ -177,7 +177,7 @@ class Snippets:
         Where the server has a program there is a route for all else too, as nginx has a location for it.
         """
         for host, claim in claims.items():
-            if not self._server or facts_of(self._lookups, host).server_snippet != self._server:
+            if not self._server or facts_of(self._lookups, self._ref.namespace, host).server_snippet != self._server:
                 continue
             server = self._server_of(host)
             for location in self._locations:
