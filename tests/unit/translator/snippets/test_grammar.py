@@ -64,9 +64,15 @@ def test_brace_ends_a_word_that_is_not_quoted() -> None:
     assert (directive.args, directive.block) == (("/a",), ())
 
 
+def test_last_header_needs_no_semicolon() -> None:
+    assert parse("a b;\nmore_set_headers 'a: b' ")[1] == Directive("more_set_headers", ("a: b",), 2, 1)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        ("more_set_headers 'a: b'\nreturn 200", "line 2, column 11: unexpected end of the snippet"),
+        ("if ($a) { more_set_headers 'a: b' }", 'unexpected "}"'),
         ("return 200", "line 1, column 11: unexpected end of the snippet"),
         ("a;\n}", 'line 2, column 1: unexpected "}"'),
         ("if ($a) {\nreturn 1;", 'line 2, column 10: unexpected end of the snippet, expecting "}"'),

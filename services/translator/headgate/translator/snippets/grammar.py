@@ -24,6 +24,9 @@ MAX_DEPTH: Final = 8
 """Blocks within each other."""
 MAX_DIRECTIVES: Final = 1000
 """Of a snippet, those in blocks included."""
+_OPEN_ENDED: Final = frozenset(("more_set_headers", "more_clear_headers", "more_set_input_headers"))
+"""Directives that take any number of words. At the end of a snippet one with a single header needs no semicolon: nginx
+goes on to the next one in the file, which is ingress-nginx' own."""
 _SPACE: Final = " \t\r\n"
 _AFTER_QUOTE: Final = frozenset(_SPACE + ";{)")
 _ESCAPE: Final = re.compile(r"\\([\"'\\trn])")
@@ -92,6 +95,8 @@ class _Parser:
             raise SnippetError(f"{words[0]}: Lua is not interpreted", line, column)
         while (char := self._skip_space()) not in ("", ";", "{", "}"):
             words.append(self._read_word())
+        if not char and not depth and len(words) == 2 and words[0] in _OPEN_ENDED:
+            return Directive(words[0], tuple(words[1:]), line, column)
         if char in ("", "}"):
             found = f'"{char}"' if char else "end of the snippet"
             raise self._error(f'unexpected {found}, expecting ";" or "{{"')

@@ -32,7 +32,9 @@ class Context(Flag):
     """`auth-snippet`: the location of questions to an authentication service."""
 
 
-OF_INGRESS: Final = frozenset(("ingress_name", "location_path", "namespace", "proxy_upstream_name", "service_name"))
+OF_INGRESS: Final = frozenset(
+    ("ingress_name", "location_path", "namespace", "proxy_host", "proxy_upstream_name", "service_name")
+)
 """Variables that ingress-nginx sets in each location, besides `service_port`."""
 ANY_CONSTANTS: Final[Mapping[str, str]] = MappingProxyType(dict.fromkeys((*OF_INGRESS, "service_port"), "x"))
 """Stand for those of a path where a snippet is read without one."""

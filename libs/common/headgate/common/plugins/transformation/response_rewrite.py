@@ -49,7 +49,7 @@ class AnswerHeaderChanges(PluginConfig):
     set: dict[HeaderName, HeaderTemplate] = Field(default_factory=dict)
     """An empty value removes the header."""
     remove: tuple[str, ...] = ()
-    """Names; with a `*` at the end all that begin so."""
+    """Names; with a `*` at the end all that begin so. With `Server` the gateway's own is not added either."""
 
 
 class BodySubstitution(PluginConfig):

@@ -324,6 +324,7 @@ class Response:
         "from_upstream",
         "headers",
         "is_refusal",
+        "names_server",
         "pacing",
         "reason",
         "status",
@@ -355,6 +356,8 @@ class Response:
         self.is_refusal = False
         """One of the gateway's own errors, whose body says no more than a client may know."""
         self.pacing: Pacing | None = None
+        self.names_server = True
+        """Whether the gateway says who it is where there is no field `Server`."""
 
     @classmethod
     def text(cls, status: int, text: str, *, reason: str = "", content_type: str = "text/plain") -> "Response":

@@ -129,7 +129,7 @@ class AnswerRun:
             b"" if names_request else id_line(exchange.request_id),
         )
         answer.has_date = response.headers.has_any(b"date:")
-        answer.has_server = response.headers.has_any(b"server:")
+        answer.has_server = not response.names_server or response.headers.has_any(b"server:")
         self._is_held = False
         body = response.body
         if body is not None:

@@ -385,11 +385,12 @@ def names_or_patterns(text: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def client_tls_versions(text: str) -> str:
-    """Read nginx' names of TLS versions: the oldest of them."""
+def client_tls_versions(text: str) -> dict[str, str]:
+    """Read nginx' names of TLS versions: the oldest and the newest of them, which is 1.2 at least."""
     tls_versions(text)
-    known = [name.removeprefix("TLSv") for name in text.split() if name.startswith("TLSv")]
-    return min(("1.0" if name == "1" else name for name in known), default="1.2")
+    names = [name.removeprefix("TLSv") for name in text.split() if name.startswith("TLSv")]
+    known = sorted("1.0" if name == "1" else name for name in names) or ["1.2"]
+    return {"min_version": known[0], "max_version": max(known[-1], "1.2")}
 
 
 def words(text: str) -> tuple[str, ...]:

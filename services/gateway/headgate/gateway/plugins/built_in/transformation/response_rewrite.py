@@ -42,6 +42,7 @@ class ResponseRewrite(Plugin[ResponseRewriteConfig]):
         self._body: bytes | None = None
         if config.body is not None:
             self._body = base64.b64decode(config.body) if config.body_base64 else config.body.encode()
+        self._hides_server = any(name.lower() == "server" for name in config.headers.remove)
         self._substitutions = [
             (
                 compile_pattern(one.regex, ignore_case="i" in one.options, captures=True),
@@ -66,6 +67,7 @@ class ResponseRewrite(Plugin[ResponseRewriteConfig]):
                 response.headers.remove(name)
         for name in self.config.headers.remove:
             response.headers.remove_named(name)
+        response.names_server = response.names_server and not self._hides_server
         if self.config.expires_s is not None:
             _expire(response, self.config.expires_s)
         for name, template in self._set:

@@ -21,7 +21,7 @@ TLS_FIELD: Final = NGINX_TABLE.field("auth-tls-secret")
 def client_tls(ref: ObjectRef, reading: Reading, lookups: Lookups) -> TlsPolicy | None:
     """Return the policy for the hosts of an Ingress; what is wrong goes to the reading."""
     tls = reading.group("tls")
-    fields = {name: tls[name] for name in ("min_version", "ciphers") if tls.get(name)}
+    fields = {name: tls[name] for name in ("min_version", "max_version", "ciphers") if tls.get(name)}
     if "ciphers" in fields:
         fields["prefer_server_ciphers"] = tls.get("prefers", True)
     if not tls.get("http2", True):
@@ -37,7 +37,10 @@ def over(ours: TlsPolicy | None, theirs: TlsPolicy | None) -> TlsPolicy | None:
     if ours is None or theirs is None:
         return ours or theirs
     default = TlsPolicy()
-    return theirs.model_copy(update={name: value for name, value in ours if value != getattr(default, name)})
+    said = {name: value for name, value in ours if value != getattr(default, name)}
+    if ours.min_version > theirs.max_version:
+        said.setdefault("max_version", "")
+    return theirs.model_copy(update=said)
 
 
 def _client_auth(ref: ObjectRef, written: dict[str, Any], reading: Reading, lookups: Lookups) -> ClientAuth | None:

@@ -13,6 +13,7 @@ from headgate.common.plugins.config import PluginConfig
 from headgate.common.plugins.expressions import Comparison, write_comparison
 from headgate.common.plugins.limits.bandwidth import BandwidthConfig
 from headgate.common.plugins.limits.limits import LimitConnConfig, LimitReqConfig, RequestRate
+from headgate.common.plugins.meta import META
 from headgate.common.plugins.security.cors import CorsConfig
 from headgate.common.plugins.security.hsts import HstsConfig
 from headgate.common.plugins.security.restrictions import UaRestrictionConfig
@@ -65,6 +66,7 @@ _CACHED_SIZE: Final = 2048
 """Characters of a set of annotations that is kept read for the next object that has it."""
 _CACHED_POLICIES: Final = 1024
 """Sets of annotations that are kept read."""
+_OLD_EXPLORERS: Final = "msie6"
 _LIMIT_ORDER: Final = 3500
 _GZIP_TYPES: Final = (
     "application/atom+xml",
@@ -255,11 +257,28 @@ def _compression(reading: Reading) -> Iterator[PluginUse]:
         yield PluginUse.of(BrotliConfig(types=("text/html", *brotli.get("types", _GZIP_TYPES)), **fields))
     if gzip.get("is_on"):
         fields = {"comp_level": gzip.get("level", 1), "min_length": max(1, gzip.get("min_length", 256))}
-        yield PluginUse.of(GzipConfig(types=("text/html", *gzip.get("types", _GZIP_TYPES)), **fields))
+        use = PluginUse.of(GzipConfig(types=("text/html", *gzip.get("types", _GZIP_TYPES)), **fields))
+        yield _but_for(use, gzip["not_for"]) if "not_for" in gzip else use
+
+
+def _but_for(use: PluginUse, agents: str) -> PluginUse:
+    """Return the use for all requests but those of clients that call themselves so.
+
+    nginx takes `msie6` for old Internet Explorers, but for those with service pack 1 of their last version.
+    """
+    excused = agents == _OLD_EXPLORERS
+    pattern = r"MSIE [4-6]\." if excused else f"(?i){agents}"
+    others = write_comparison(Comparison("http_user_agent", "~~", pattern, is_turned=True))
+    mended = write_comparison(Comparison("http_user_agent", "~~", "SV1", is_turned=False))
+    found = ["OR", others, mended] if excused else others
+    return use.model_copy(update={"config": {**use.config, META: {"filter": [found]}}})
 
 
 def _answer_headers(reading: Reading) -> PluginUse | None:
-    hidden: tuple[str, ...] = reading.group("answer").get("hidden", ())
+    answer = reading.group("answer")
+    hidden: tuple[str, ...] = answer.get("hidden", ())
+    if not answer.get("names_server", True):
+        hidden = (*hidden, "Server")
     if not hidden:
         return None
     return PluginUse.of(ResponseRewriteConfig(headers=AnswerHeaderChanges(remove=hidden)))

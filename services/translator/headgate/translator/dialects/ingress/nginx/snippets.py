@@ -218,7 +218,7 @@ def _constants(claim: RouteClaim) -> dict[str, str]:
         key = UpstreamKey.parse(claim.route.backends[0].upstream)
         port = "" if key.port is None else str(key.port)
         known |= {"service_name": key.name, "service_port": port}
-        known["proxy_upstream_name"] = f"{key.namespace}-{key.name}-{port}"
+        known["proxy_upstream_name"] = known["proxy_host"] = f"{key.namespace}-{key.name}-{port}"
     return known
 
 
