@@ -66,7 +66,7 @@ async def test_newest_version_of_the_config_map_is_spoken(shop: World, written: 
 
 
 async def test_ciphers_are_written_as_openssl_has_them(shop: World) -> None:
-    written = "ALL:!aNULL:!EXPORT56:RC4+RSA:+HIGH:+MEDIUM:+LOW:+SSLv2:+EXP"
+    written = "ALL:!aNULL:!EXPORT56:RC4+RSA:+HIGH:+MEDIUM:+LOW:+SSLv2:+EXP"  # codespell:ignore
     manifest = options(ssl_ciphers=written, ssl_protocols="TLSv1.2")
     shop.proxy.apply(manifest)
     assert ((await handshake(shop))[0].status, shop.proxy.problems(manifest)) == (200, [])
