@@ -59,6 +59,9 @@ _TABLE: Final[dict[str, _Row]] = {
     "deny": _Row(_LIMITS, 1, 1, read_rule),
     "error_page": _Row(_HSL, 2, _MANY, rewriting.read_error_page),
     "expires": _Row(_HEADERS, 1, 2, headers.read_expires),
+    "grpc_ssl_ciphers": _Row(Context.LOCATION, 1, 1, settings.read_upstream_ciphers),
+    "grpc_ssl_name": _Row(Context.LOCATION, 1, 1, settings.read_upstream_name),
+    "grpc_ssl_verify": _Row(Context.LOCATION, 1, 1, settings.read_off),
     "gzip": _Row(_HEADERS, 1, 1, settings.read_gzip),
     "gzip_comp_level": _Row(_HSL, 1, 1, settings.read_gzip_level),
     "gzip_http_version": _Row(_HSL, 1, 1, settings.read_gzip_version),
@@ -75,6 +78,9 @@ _TABLE: Final[dict[str, _Row]] = {
     "proxy_read_timeout": _Row(_TO_UPSTREAM, 1, 1, settings.seconds_to("timeouts.read_s")),
     "proxy_request_buffering": _Row(_HSL, 1, 1, settings.read_request_buffering),
     "proxy_send_timeout": _Row(_TO_UPSTREAM, 1, 1, settings.seconds_to("timeouts.send_s")),
+    "proxy_ssl_ciphers": _Row(Context.LOCATION, 1, 1, settings.read_upstream_ciphers),
+    "proxy_ssl_name": _Row(Context.LOCATION, 1, 1, settings.read_upstream_name),
+    "proxy_ssl_verify": _Row(Context.LOCATION, 1, 1, settings.read_off),
     "proxy_set_header": _Row(_TO_UPSTREAM, 2, 2, headers.read_proxy_set_header),
     "return": _Row(_REWRITE, 1, 2, rewriting.read_return),
     "rewrite": _Row(_REWRITE, 2, 3, rewriting.read_rewrite),
@@ -85,14 +91,15 @@ _TABLE: Final[dict[str, _Row]] = {
 }
 _INNER: Final = (
     "aio chunked_transfer_encoding client_body_buffer_size client_body_timeout client_header_buffer_size "
-    "client_header_timeout error_log etag grpc_buffer_size gzip_buffers gzip_disable gzip_proxied http2_push_preload "
-    "ignore_invalid_headers keepalive_requests keepalive_timeout large_client_header_buffers log_not_found "
-    "merge_slashes port_in_redirect proxy_buffer_size proxy_buffering proxy_buffers proxy_busy_buffers_size "
-    "proxy_headers_hash_bucket_size proxy_headers_hash_max_size proxy_http_version proxy_ignore_client_abort "
-    "proxy_max_temp_file_size proxy_pass_request_body proxy_pass_request_headers proxy_socket_keepalive "
-    "proxy_ssl_server_name proxy_ssl_session_reuse proxy_temp_file_write_size reset_timedout_connection rewrite_log "
-    "send_timeout sendfile sendfile_max_chunk server_name_in_redirect server_tokens sub_filter_last_modified "
-    "tcp_nodelay tcp_nopush types_hash_max_size underscores_in_headers uninitialized_variable_warn"
+    "client_header_timeout error_log etag grpc_buffer_size grpc_ssl_server_name grpc_ssl_session_reuse "
+    "gzip_buffers gzip_disable gzip_proxied http2_push_preload ignore_invalid_headers keepalive_requests "
+    "keepalive_timeout large_client_header_buffers log_not_found merge_slashes port_in_redirect proxy_buffer_size "
+    "proxy_buffering proxy_buffers proxy_busy_buffers_size proxy_headers_hash_bucket_size "
+    "proxy_headers_hash_max_size proxy_http_version proxy_ignore_client_abort proxy_max_temp_file_size "
+    "proxy_pass_request_body proxy_pass_request_headers proxy_socket_keepalive proxy_ssl_server_name "
+    "proxy_ssl_session_reuse proxy_temp_file_write_size reset_timedout_connection rewrite_log send_timeout "
+    "sendfile sendfile_max_chunk server_name_in_redirect server_tokens sub_filter_last_modified tcp_nodelay "
+    "tcp_nopush types_hash_max_size underscores_in_headers uninitialized_variable_warn"
 )
 NO_COUNTERPART: Final = frozenset(_INNER.split())
 """Directives about nginx's own memory, connections and files: read, checked for nothing, and left without effect."""

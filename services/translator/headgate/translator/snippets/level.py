@@ -114,6 +114,17 @@ class Setting:
 
 
 @dataclass(frozen=True, slots=True)
+class UpstreamTlsSetting:
+    """`proxy_ssl_name` and the like, or `grpc_ssl_name`: how TLS is spoken with endpoints of one protocol."""
+
+    of_grpc: bool
+    name: str
+    """A field of `BackendTls`."""
+    value: str
+    directive: Directive
+
+
+@dataclass(frozen=True, slots=True)
 class Branch:
     """What an `if` block says besides its steps, under the number that its step notes."""
 
@@ -162,7 +173,8 @@ class Program:
 
 Said = (
     AddedHeader | HeaderFilter | InputFilter | ProxyHeader | HiddenHeader | PassedHeader | Expires | AccessRule
-    | LimitExcept | AuthVariable | Substitution | Setting | Branch | Location | NamedLocation | ErrorAnswer | Program
+    | LimitExcept | AuthVariable | Substitution | Setting | UpstreamTlsSetting | Branch | Location | NamedLocation
+    | ErrorAnswer | Program
 )  # fmt: skip
 
 

@@ -1,10 +1,11 @@
 """Directives that set a field of the route, or what goes through it: times, sizes, compression, substitutions."""
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Final
 
 from headgate.translator.snippets.grammar import Directive
-from headgate.translator.snippets.level import Said, Setting, Substitution
+from headgate.translator.snippets.level import Said, Setting, Substitution, UpstreamTlsSetting
 from headgate.translator.snippets.scope import Scope
 from headgate.translator.snippets.values import read_seconds, read_size, read_switch
 
@@ -23,6 +24,22 @@ def seconds_to(name: str) -> Reader:
         yield Setting(name, seconds)
 
     return read
+
+
+def upstream_tls_to(name: str, pattern: str, what: str) -> Reader:
+    """Return what reads a word into a field of `BackendTls`."""
+
+    def read(directive: Directive, scope: Scope) -> Iterator[Said]:
+        value = scope.template(directive, directive.args[0])
+        if not re.fullmatch(pattern, value, re.ASCII):
+            raise directive.error(f"must be {what}")
+        yield UpstreamTlsSetting(directive.name.startswith("grpc_"), name, value, directive)
+
+    return read
+
+
+read_upstream_name = upstream_tls_to("server_name", r"[A-Za-z0-9._-]+", "a name without variables of the request")
+read_upstream_ciphers = upstream_tls_to("ciphers", r"[A-Za-z0-9+:_!@=-]+", "ciphers in OpenSSL's notation")
 
 
 def read_body_size(directive: Directive, scope: Scope) -> Iterator[Said]:

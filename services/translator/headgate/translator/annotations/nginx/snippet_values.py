@@ -5,7 +5,7 @@ from typing import Final
 
 from headgate.translator.snippets.compose import compose
 from headgate.translator.snippets.interpret import interpret
-from headgate.translator.snippets.level import NOTHING, Location
+from headgate.translator.snippets.level import NOTHING, Location, UpstreamTlsSetting
 from headgate.translator.snippets.scope import ANY_CONSTANTS, Context, Scope
 
 SNIPPETS_FOLLOWED: Final = "directives that have a meaning here are followed, and a snippet with another one is refused"
@@ -19,6 +19,8 @@ def snippet(context: Context) -> Callable[[str], str]:
         level = interpret(text, Scope(context, ANY_CONSTANTS if is_location else {}))
         if location := next(iter(level.of(Location)), None):
             raise location.directive.error("a location of all servers is not followed here")
+        if setting := next(iter(level.of(UpstreamTlsSetting)), None):
+            raise setting.directive.error("is followed in a configuration-snippet only")
         compose(*((NOTHING, level) if is_location else (level, NOTHING)))
         return text
 

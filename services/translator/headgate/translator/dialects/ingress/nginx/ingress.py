@@ -108,9 +108,11 @@ class NginxIngress:
         """What is said of all upstreams."""
         if self.policy is None:
             return NO_UPSTREAM_PATCH
-        if self._upstream_tls is None:
-            return self.policy.upstream
-        return self.policy.upstream.model_copy(update={"tls": self._upstream_tls})
+        upstream = self.policy.upstream
+        said = self._snippets.upstream_tls(of_grpc=upstream.protocol is BackendProtocol.H2) if self._snippets else {}
+        if self._upstream_tls is None and not said:
+            return upstream
+        return upstream.model_copy(update={"tls": (self._upstream_tls or BackendTls()).model_copy(update=said)})
 
     @property
     def uses_cluster_ip(self) -> bool:

@@ -24,7 +24,7 @@ from headgate.translator.manifests.patches import NO_ROUTE_PATCH, RoutePatch
 from headgate.translator.snippets.compose import Composed, compose, nowhere, within
 from headgate.translator.snippets.errors import SnippetError
 from headgate.translator.snippets.interpret import interpret
-from headgate.translator.snippets.level import NOTHING, AuthVariable, Level, Location, ProxyHeader
+from headgate.translator.snippets.level import NOTHING, AuthVariable, Level, Location, ProxyHeader, UpstreamTlsSetting
 from headgate.translator.snippets.scope import ANY_CONSTANTS, Context, Scope
 from headgate.translator.world.graph import Lookups
 
@@ -61,6 +61,7 @@ class Snippets:
         self._location: str = written.get("location", "")
         self._server: str = written.get("server", "")
         self._locations: tuple[Location, ...] = ()
+        self._upstream_tls: tuple[UpstreamTlsSetting, ...] = ()
         self._variables: dict[str, str] = {}
         level = NOTHING
         if self._server:
@@ -68,6 +69,7 @@ class Snippets:
             self._locations = self._check_locations(level, rule_paths(manifest))
         if self._location:
             level = self._check("configuration-snippet", self._location, Context.LOCATION, level)
+            self._upstream_tls = level.of(UpstreamTlsSetting)
             self._variables = {each.name: each.header for each in level.of(AuthVariable)}
         self._auth = self._check("auth-snippet", written["auth"], Context.AUTH) if "auth" in written else NOTHING
 
@@ -94,11 +96,17 @@ class Snippets:
                 self._reading.refuse("server-snippet", str(error))
                 return ()
             try:
+                for setting in location.level.of(UpstreamTlsSetting):
+                    raise setting.directive.error("is followed in a configuration-snippet only")
                 nowhere(location.level)
             except SnippetError as error:
                 self._reading.refuse("server-snippet", str(error))
                 return ()
         return locations
+
+    def upstream_tls(self, *, of_grpc: bool) -> dict[str, str]:
+        """Return fields of `BackendTls` that the location says of endpoints that speak gRPC, or of others."""
+        return {each.name: each.value for each in self._upstream_tls if each.of_grpc is of_grpc}
 
     # Routes of rules
 
