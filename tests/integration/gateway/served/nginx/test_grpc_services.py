@@ -78,7 +78,7 @@ NAMED = """
    # without this setting the name is that of the client
    grpc_ssl_name        bin.example;
    grpc_ssl_server_name on;
-   grpc_ssl_ciphers     HIGH:!aNULL:!MD5;
+   grpc_ssl_ciphers     HIGH:!eNULL:!MD5;
 """
 
 
