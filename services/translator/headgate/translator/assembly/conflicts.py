@@ -96,9 +96,10 @@ def merge_host(
     for _, _, claim, identity in claims:
         held = _close(claim) if unprotected.has(identity) else secured.apply(claim, identity)
         winner, owner = winners.setdefault(_key(claim), (held, identity))
-        if owner.ref != identity.ref:
+        if owner.ref != identity.ref and not claim.is_rest:
             lost.setdefault(identity.ref, []).append(_lost_path(host, claim, identity, winner, owner, sharing))
-    canaried = add_canaries(ownership, users, list(winners.values()), lost)
+    served = [won for won in winners.values() if not _says_nothing(won[0])]
+    canaried = add_canaries(ownership, users, served, lost)
     room = HOST_LIMIT - (len(tls[0].policy.model_dump_json().encode()) if tls else 0)
     fitting = sorted(_fit(host, room, canaried, lost), key=_order)
     speakers = _speakers(ownership, users)
@@ -121,7 +122,9 @@ def _admitted(ownership: HostOwnership, users: Iterable[Fragment], lost: Lost) -
         Admitted(ownership.rank(fragment.identity), position, claim, fragment.identity)
         for position, fragment in enumerate(users)
         for claim in fragment.routes
-        if claim.host == ownership.host and not (claim.is_alias and is_owned)
+        if claim.host == ownership.host
+        and not (claim.is_alias and is_owned)
+        and not (claim.is_rest and ownership.rank(fragment.identity))
     )
     admitted: list[Admitted] = []
     for each in admit(ownership, claims):
@@ -149,6 +152,10 @@ def _speakers(ownership: HostOwnership, users: Sequence[Fragment]) -> Sequence[F
     ]
     first = min((ownership.rank(user.identity) for user in routing), default=0)
     return [user for user in routing if ownership.rank(user.identity) == first] or users
+
+
+def _says_nothing(claim: RouteClaim) -> bool:
+    return claim.is_rest and not claim.is_refused and not claim.route.plugins
 
 
 def _key(claim: RouteClaim) -> _Key:

@@ -172,7 +172,8 @@ def admit(ownership: HostOwnership, claims: Iterable[Admitted]) -> Iterator[Admi
             if rank and (rival is not None or not ownership.has_paths):
                 yield admitted.identity, _refuse_route(ownership, admitted, rival)
             else:
-                allowed.append(admitted.claim.route)
+                if not admitted.claim.is_rest:
+                    allowed.append(admitted.claim.route)
                 yield admitted
         for route in allowed:
             taken.add(route)

@@ -79,6 +79,9 @@ class RouteClaim(NamedTuple):
     """Counts only as long as no object has the host as its own."""
     when_secured: tuple[PluginUse, ...] = ()
     """Plugins that the route has besides while the host has TLS: of the host's owner or of the object's namespace."""
+    is_rest: bool = False
+    """Answers what no route of the host takes. That of the owner's oldest object counts, which is no loss to others; it
+    is served if it has plugins."""
 
 
 class CanaryClaim(NamedTuple):

@@ -101,6 +101,28 @@ async def test_a_secret_may_have_a_key_for_each_user(shop: World) -> None:
     assert await shop.proxy.status(**login("broken", "no hash")) == 401
 
 
+@pytest.mark.parametrize("content", ["foo:", "foo", "foo:\n", "foo:no hash\n", ""])
+async def test_a_file_without_a_good_hash_lets_no_user_in(shop: World, content: str) -> None:
+    shop.proxy.apply(secret("people", auth=content), nginx_ingress(**BASIC))
+    assert [await shop.proxy.status(**login()), await shop.proxy.status()] == [401, 401]
+
+
+HASHES = {
+    "SHA": "{SHA}Ys23Ag/5IOWqZCw9QGaVDdHwH00=",
+    "PLAIN": "{PLAIN}bar",
+    "apr1": "$apr1$Q7bx8Jsb$VKw2H8OinhIKxFFXxVf0X/",
+    "bcrypt": bcrypt.hashpw(b"bar", bcrypt.gensalt(5)).decode().replace("$2b$", "$2y$"),
+}
+
+
+@pytest.mark.parametrize("form", HASHES)
+async def test_forms_of_hashes(shop: World, form: str) -> None:
+    content = f"# people\r\nother:{{PLAIN}}x\r\nfoo:{HASHES[form]}:a comment\r\n"
+    shop.proxy.apply(secret("people", auth=content), nginx_ingress(**BASIC))
+    assert [await shop.proxy.status(**login()), await shop.proxy.status(**login(password="x"))] == [200, 401]
+    assert await shop.proxy.status(**login("other", "x")) == 200
+
+
 @pytest.mark.parametrize("form", ["auth-file", "auth-map"])
 async def test_digest_is_checked(shop: World, form: str) -> None:
     line = f"shop:{hashlib.md5(b'foo:shop:bar').hexdigest()}"

@@ -120,6 +120,7 @@ def translate_ingress(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) ->
         backends_of_passed, streams = tuple(use for use, _ in passed), tuple(claim for _, claim in passed)
         fragment = replace(fragment, backends=(*fragment.backends, *backends_of_passed), streams=streams)
     changed = [_with_policy(claim, ref, policy, nginx) for claim in routes]
+    changed += nginx.rest(routes, lambda claim: _with_policy(claim, ref, policy, nginx))
     return replace(
         fragment,
         routes=(*changed, *nginx.further(changed)),

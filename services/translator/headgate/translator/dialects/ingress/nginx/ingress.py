@@ -4,7 +4,7 @@ https://kubernetes.github.io/ingress-nginx/user-guide/ingress-path-matching/ des
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import Final
 
@@ -39,6 +39,7 @@ from headgate.translator.dialects.ingress.nginx.hosts import has_tls, makes_patt
 from headgate.translator.dialects.ingress.nginx.inspection import forbidden_texts
 from headgate.translator.dialects.ingress.nginx.options import options_of
 from headgate.translator.dialects.ingress.nginx.policy import NginxPolicy, early, read_nginx_policy
+from headgate.translator.dialects.ingress.nginx.rest import rest_of_hosts
 from headgate.translator.dialects.ingress.nginx.snippets import Snippets, caught_as_variables, target_step
 from headgate.translator.dialects.ingress.nginx.upstream_tls import upstream_tls
 from headgate.translator.dialects.ingress.parse import Backend, PathRule, ResourceBackend
@@ -235,6 +236,12 @@ class NginxIngress:
         return (_rewriting(path.value, target, policy.rewrite.get("prefix")),)
 
     # Which more there are
+
+    def rest(
+        self, claims: Iterable[RouteClaim], with_policy: Callable[[RouteClaim], RouteClaim]
+    ) -> Iterable[RouteClaim]:
+        """Return the claims for paths of its hosts that no Ingress has; `with_policy` has the annotations hold."""
+        return rest_of_hosts(self.policy.reading, claims, with_policy) if self.policy is not None else ()
 
     def further(self, claims: Iterable[RouteClaim]) -> Iterator[RouteClaim]:
         """Yield the routes besides those of the rules: redirects, and the same routes at further hosts."""
