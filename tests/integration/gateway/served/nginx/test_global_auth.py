@@ -3,14 +3,18 @@
 Files there: `test/e2e/settings/global_external_auth.go`, `no_auth_locations.go`.
 """
 
+import base64
 from collections.abc import AsyncIterator
 from typing import Any
 
+import bcrypt
 import pytest
 
 from fakes.gateway.proxied import Conversation
 from fakes.translator.applied import World, secret, world
+from fakes.translator.deltas import ingress, ingress_class
 from fakes.translator.nginx import nginx_ingress
+from headgate.translator.world.settings import TranslationSettings
 
 
 def config_map(name: str, namespace: str = "default", **data: str) -> Any:
@@ -36,7 +40,8 @@ async def judge(conversation: Conversation) -> None:
 @pytest.fixture
 async def shop() -> AsyncIterator[World]:
     """A proxy before a Service `one` with paths `/foo` and `/bar`, and an authentication service for all Ingresses."""
-    async with world("one", auth=judge) as made:
+    settings = TranslationSettings(controller_names=frozenset({"k8s.io/internal-ingress-nginx"}))
+    async with world("one", settings=settings, auth=judge) as made:
         made.proxy.apply(options(made), nginx_ingress("foo", path="/foo", ssl_redirect="false"))
         made.proxy.apply(nginx_ingress("bar", path="/bar", ssl_redirect="false"))
         yield made
@@ -111,6 +116,99 @@ async def test_locations_without_authentication_ask_for_no_password_either(shop:
 async def test_orders_of_certificates_need_no_authentication(shop: World) -> None:
     shop.proxy.apply(nginx_ingress("acme", path="/.well-known/acme-challenge/token"))
     assert await shop.proxy.status("/.well-known/acme-challenge/token") == 200
+
+
+async def test_questions_have_what_the_snippet_of_the_config_map_says_and_those_of_an_ingress_do_not(
+    shop: World,
+) -> None:
+    own = {"auth_url": f"http://127.0.0.1:{shop.port('auth')}/own"}
+    shop.proxy.apply(options(shop, global_auth_snippet="proxy_set_header My-Custom-Header 42;"))
+    shop.proxy.apply(nginx_ingress("bar", path="/bar", **own))
+    for path in ("/foo", "/bar"):
+        assert await shop.proxy.status(path, **GOOD) == 200
+    of_foo, of_bar = shop.servers["auth"].heads[-2:]
+    assert b"\r\nMy-Custom-Header: 42\r\n" in of_foo
+    assert b"My-Custom-Header" not in of_bar
+
+
+async def test_snippet_of_the_config_map_that_cannot_be_followed_keeps_all_out(shop: World) -> None:
+    bad = options(shop, global_auth_snippet="proxy_pass http://elsewhere;")
+    shop.proxy.apply(bad)
+    assert await shop.proxy.status("/foo", **GOOD) == 200  # the last good version
+    shop.proxy.delete(bad)
+    shop.proxy.apply(bad)
+    assert await shop.proxy.status("/foo", **GOOD) == 503
+    assert "proxy_pass" in shop.proxy.messages(bad)
+
+
+async def test_ingress_without_annotations_asks_the_service_too(shop: World) -> None:
+    shop.proxy.apply(ingress_class("nginx", "headgate.dev/ingress-controller"))
+    shop.proxy.apply(ingress("plain", host="plain.example", service="one", class_name="nginx"))
+    assert await shop.proxy.status(host="plain.example") == 200
+    shop.proxy.apply(ingress_class("nginx", "k8s.io/internal-ingress-nginx"))
+    assert await shop.proxy.status(host="plain.example") == 401
+
+
+async def test_headers_of_the_services_answer_take_the_place_of_those_of_the_client(shop: World) -> None:
+    shop.proxy.apply(options(shop, global_auth_response_headers="X-User, Bar"))
+    assert await shop.proxy.status("/foo", **GOOD, X_User="forged", Bar="forged") == 200
+    head = shop.servers["one"].heads[-1]
+    assert b"\r\nX-User: jo\r\n" in head
+    assert b"forged" not in head
+
+
+# Cookies of the service
+
+
+async def baking(conversation: Conversation) -> None:
+    """A service that lets everybody in, with a cookie."""
+    while True:
+        await conversation.request()
+        await conversation.send(b"HTTP/1.1 200 OK\r\nSet-Cookie: alma=armud\r\nContent-Length: 0\r\n\r\n")
+
+
+async def failing(conversation: Conversation) -> None:
+    """An upstream that fails for `/error`."""
+    while True:
+        head, _ = await conversation.request()
+        status = b"503 No" if head.startswith(b"GET /error") else b"200 OK"
+        await conversation.send(b"HTTP/1.1 %b\r\nContent-Length: 0\r\n\r\n" % status)
+
+
+@pytest.mark.parametrize(("always", "on_error"), [(None, ""), ("false", ""), ("true", "alma=armud")])
+async def test_cookies_of_the_service_go_to_the_client_and_with_errors_only_if_that_is_said(
+    always: str | None, on_error: str
+) -> None:
+    async with world(one=failing, auth=baking) as made:
+        more = {"global_auth_always_set_cookie": always} if always else {}
+        made.proxy.apply(options(made, **more), nginx_ingress(ssl_redirect="false"))
+        made.proxy.apply(nginx_ingress("error", path="/error", ssl_redirect="false"))
+        for path, status, cookie in (("/?a=b&c=d", 200, "alma=armud"), ("/error?a=b&c=d", 503, on_error)):
+            got = await made.proxy.get(path)
+            assert (got.status, got["set-cookie"]) == (status, cookie)
+
+
+# no-auth-locations
+
+
+async def test_one_ingress_may_have_locations_with_and_without_passwords() -> None:
+    backend = {"service": {"name": "one", "port": {"number": 80}}}
+    paths = [{"path": path, "pathType": "Prefix", "backend": backend} for path in ("/", "/noauth")]
+    spec = {"rules": [{"host": "a.example", "http": {"paths": paths}}]}
+    async with world("one") as made:
+        made.proxy.apply(config_map("ingress-nginx-controller", "ingress-nginx", no_auth_locations="/noauth"))
+        hashed = bcrypt.hashpw(b"bar", bcrypt.gensalt(4)).decode()
+        made.proxy.apply(secret("test-secret", auth=f"foo:{hashed}\n"))
+        realm = {"auth_type": "basic", "auth_secret": "test-secret", "auth_realm": "test auth"}
+        made.proxy.apply(nginx_ingress(spec=spec, **realm))
+        got = await made.proxy.get("/")
+        assert (got.status, got["www-authenticate"]) == (401, 'Basic realm="test auth"')
+        known = {"Authorization": "Basic " + base64.b64encode(b"foo:bar").decode()}
+        wrong = {"Authorization": "Basic " + base64.b64encode(b"foo:baz").decode()}
+        assert [await made.proxy.status("/", **known), await made.proxy.status("/", **wrong)] == [200, 401]
+        assert [await made.proxy.status("/noauth", **with_) for with_ in ({}, known, wrong)] == [200, 200, 200]
+        made.proxy.delete(config_map("ingress-nginx-controller", "ingress-nginx"))
+        assert await made.proxy.status("/noauth") == 401
 
 
 # auth-proxy-set-headers

@@ -48,6 +48,16 @@ FOLLOWED: Final = (
         guards=True,
     ),
     NginxAnnotation(
+        name="global-auth-snippet",
+        sets="snippets.of_auth",
+        read=snippet(Context.AUTH),
+        value="configuration of nginx",
+        does="What is said of questions to the service of `global-auth-url`.",
+        example="proxy_set_header X-Cluster paris;",
+        approximation=SNIPPETS_FOLLOWED,
+        guards=True,
+    ),
+    NginxAnnotation(
         name="hsts",
         sets="hsts.is_on",
         read=values.boolean,

@@ -12,7 +12,6 @@ REFUSED: Final = (
     ("enable-owasp-modsecurity-crs", _NO_MODSECURITY, True),
     ("main-snippet", "there is no process of nginx that it could configure", False),
     ("stream-snippet", _NOT_YET, False),
-    ("global-auth-snippet", _NOT_YET, True),
     ("proxy-add-original-uri-header", _NOT_YET, False),
     ("ssl-reject-handshake", _NOT_YET, False),
     ("skip-access-log-urls", _NOT_YET, False),

@@ -50,6 +50,7 @@ class Snippets:
         self._of_http: str = written.get("of_http", "")
         self._of_servers: str = written.get("of_servers", "")
         self._of_locations: str = written.get("of_locations", "")
+        of_auth: str = written.get("of_auth", "")
         if not self._is_allowed:
             is_left_out = reading.group("security").get("risk") is Risk.CRITICAL
             for name in reading.written("snippets"):
@@ -63,7 +64,7 @@ class Snippets:
         self._locations: tuple[Location, ...] = ()
         self._upstream_tls: tuple[UpstreamTlsSetting, ...] = ()
         self._variables: dict[str, str] = {}
-        level = NOTHING
+        level = self._auth = NOTHING
         if self._server:
             level = self._check("server-snippet", self._server, Context.SERVER)
             self._locations = self._check_locations(level, rule_paths(manifest))
@@ -71,7 +72,10 @@ class Snippets:
             level = self._check("configuration-snippet", self._location, Context.LOCATION, level)
             self._upstream_tls = level.of(UpstreamTlsSetting)
             self._variables = {each.name: each.header for each in level.of(AuthVariable)}
-        self._auth = self._check("auth-snippet", written["auth"], Context.AUTH) if "auth" in written else NOTHING
+        if "auth" in written:
+            self._auth = self._check("auth-snippet", written["auth"], Context.AUTH)
+        if not reading.group("asking").get("url"):
+            self._auth = interpret(of_auth, Scope(Context.AUTH)) if of_auth else NOTHING
 
     def _check(self, name: str, text: str, context: Context, server: Level = NOTHING) -> Level:
         """Read a snippet, and look whether it can be said in the table."""
