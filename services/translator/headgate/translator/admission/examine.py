@@ -32,6 +32,10 @@ MAX_DEPENDENTS = 32
 """Others that refer to the object and are looked at; each takes as long as the object itself."""
 _MAY_STILL_COME = frozenset({"CanaryWithoutMain"})
 """Of what is lost to others: what is only missing."""
+_OF_ITSELF = frozenset({"ForbiddenText", "ForbiddenAnnotation", "PathTypeMismatch"})
+"""Found only beside the object's class and the operator's options, and about nothing but the object itself."""
+_REFUSED_IF_NEW = frozenset({"PathTypeMismatch"})
+"""Warnings of objects that are there, and errors of those that are not."""
 _INDEXES = re.compile(r"\[\d+\]")
 
 
@@ -106,7 +110,10 @@ def _of_fragment(
 ) -> Iterator[Finding]:
     ref = fragment.identity.ref
     for problem in fragment.problems:
-        yield Finding(problem=problem, basis=Basis.OWN if problem in own else Basis.REFERENCE)
+        is_own = problem in own or problem.reason in _OF_ITSELF
+        severity = Severity.ERROR if problem.reason in _REFUSED_IF_NEW else problem.severity
+        judged = problem.model_copy(update={"severity": severity})
+        yield Finding(problem=judged, basis=Basis.OWN if is_own else Basis.REFERENCE)
     losses = translation.assembly.rehearse(ref, fragment)
     for problem in dict.fromkeys(translation.assembly.lost_by(fragment, losses)):
         missing = problem.reason in _MAY_STILL_COME

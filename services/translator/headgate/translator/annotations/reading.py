@@ -90,11 +90,11 @@ class Reading:
         self._complain("InvalidAnnotation", name, replace(self._table.rows[name], guards=True, drops=False), message)
 
     def drop(self, name: str, message: str) -> None:
-        """Note that nothing of the object may be served because of an annotation."""
+        """Note that nothing of the object may be served because of an annotation that the operator forbids."""
         if name not in self.dropping:
             self.dropping.append(name)
         row = self._table.rows.get(name, Annotation(name, str))
-        self._complain("InvalidAnnotation", name, replace(row, guards=False, drops=True), message)
+        self._complain("ForbiddenAnnotation", name, replace(row, guards=False, drops=True), message)
 
     def warn_unknown(self, name: str, written: Any) -> None:
         """Note that there is no such annotation."""

@@ -274,7 +274,7 @@ async def test_brotli_goes_before_gzip(one: World) -> None:
 async def test_annotations_of_a_higher_risk_drop_their_ingress(one: World) -> None:
     risky = nginx_ingress("risky", path="/risky", server_alias="other.example")
     one.proxy.apply(options(annotations_risk_level="Medium"), risky)
-    assert one.proxy.errors(risky) == ["InvalidAnnotation"]
+    assert one.proxy.errors(risky) == ["ForbiddenAnnotation"]
     assert (await one.proxy.status("/risky/x"), await one.proxy.status(host="other.example")) == (200, 404)
     one.proxy.apply(options(annotations_risk_level="High"))
     assert one.proxy.errors(risky) == []
@@ -284,7 +284,7 @@ async def test_annotations_of_a_higher_risk_drop_their_ingress(one: World) -> No
 async def test_words_that_are_blocked_drop_their_ingress(one: World) -> None:
     worded = nginx_ingress("worded", path="/worded", upstream_vhost="something_forbidden.example")
     one.proxy.apply(options(annotation_value_word_blocklist="something_forbidden,otherthing"), worded)
-    assert one.proxy.errors(worded) == ["InvalidAnnotation"]
+    assert one.proxy.errors(worded) == ["ForbiddenAnnotation"]
     assert await one.proxy.status() == 200
 
 

@@ -349,6 +349,16 @@ FOLLOWED: Final = (
         guards=True,
     ),
     NginxAnnotation(
+        name="strict-validate-path-type",
+        sets="inspection.is_strict",
+        read=values.boolean,
+        value="boolean",
+        default="true",
+        does="The webhook refuses paths of type `Exact` and `Prefix` with other characters than letters, digits and "
+        "`._-/`. They are served all the same, with a warning.",
+        example="false",
+    ),
+    NginxAnnotation(
         name="disable-access-log",
         sets="logging.is_off",
         read=values.boolean,

@@ -130,7 +130,6 @@ IGNORED: Final = {
             "lua-shared-dicts",
             "default-type",
             "debug-connections",
-            "strict-validate-path-type",
             "grpc-buffer-size-kb",
         ),
         _NO_NEED,

@@ -36,7 +36,7 @@ from headgate.translator.dialects.ingress.nginx.default_backend import DefaultBa
 from headgate.translator.dialects.ingress.nginx.facts import facts_of, is_nginx_class
 from headgate.translator.dialects.ingress.nginx.headers import header_uses
 from headgate.translator.dialects.ingress.nginx.hosts import has_tls, makes_patterns
-from headgate.translator.dialects.ingress.nginx.inspection import forbidden_texts
+from headgate.translator.dialects.ingress.nginx.inspection import forbidden_texts, mistyped_paths
 from headgate.translator.dialects.ingress.nginx.options import options_of
 from headgate.translator.dialects.ingress.nginx.policy import NginxPolicy, early, read_nginx_policy
 from headgate.translator.dialects.ingress.nginx.rest import rest_of_hosts
@@ -66,6 +66,7 @@ class NginxIngress:
         """Whether it has TLS for its hosts, whichever certificate is presented."""
         self._makes_patterns = False
         self._forbidden: tuple[Problem, ...] = ()
+        self._mistyped: tuple[Problem, ...] = ()
         self._upstream_tls: BackendTls | None = None
         self._errors: DefaultBackend | None = None
         self._snippets: Snippets | None = None
@@ -80,6 +81,8 @@ class NginxIngress:
         self.policy = policy
         self._makes_patterns = makes_patterns(manifest)
         self._forbidden = forbidden_texts(manifest)
+        if reading.group("inspection").get("is_strict", True):
+            self._mistyped = mistyped_paths(manifest)
         self._upstream_tls = upstream_tls(ref, reading, lookups)
         self._errors = DefaultBackend(ref, reading, lookups)
         self._snippets = Snippets(ref, manifest, reading, lookups)
@@ -91,8 +94,8 @@ class NginxIngress:
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """What is wrong with the annotations, and with texts that ingress-nginx forbids."""
-        return (*self.policy.reading.problems, *self._forbidden) if self.policy else ()
+        """What is wrong with the annotations, with texts that ingress-nginx forbids, and with the types of paths."""
+        return (*self.policy.reading.problems, *self._forbidden, *self._mistyped) if self.policy else ()
 
     @property
     def speaks_of_tls(self) -> bool:

@@ -8,13 +8,15 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from headgate.common.problems import Problem
+from headgate.common.problems import Problem, Severity
 from headgate.common.resources import JsonObject
 from headgate.translator.manifests.reading import as_list, as_object, as_text, shown
 
 _FORBIDDEN: Final = re.compile(
     r"alias.*;|root.*;|/etc/(?:passwd|shadow|group|nginx|ingress-controller)|/var/run/secrets|_by_lua", re.DOTALL
 )
+
+_PLAIN_PATH: Final = re.compile(r"/[A-Za-z0-9._\-/]*")
 
 
 def forbidden_texts(manifest: JsonObject) -> tuple[Problem, ...]:
@@ -29,6 +31,26 @@ def forbidden_texts(manifest: JsonObject) -> tuple[Problem, ...]:
         for field, text in _texts(as_object(manifest.get("spec")))
         if (found := _FORBIDDEN.search(text)) is not None
     )
+
+
+def mistyped_paths(manifest: JsonObject) -> tuple[Problem, ...]:
+    """Return the paths that are written as patterns and have a type that takes none."""
+    return tuple(_mistyped(as_object(manifest.get("spec"))))
+
+
+def _mistyped(spec: JsonObject) -> Iterator[Problem]:
+    for position, rule in enumerate(map(as_object, as_list(spec.get("rules")))):
+        for number, path in enumerate(map(as_object, as_list(as_object(rule.get("http")).get("paths")))):
+            text = as_text(path.get("path"))
+            if path.get("pathType") in ("Exact", "Prefix") and text and not _PLAIN_PATH.fullmatch(text):
+                yield Problem(
+                    severity=Severity.WARNING,
+                    reason="PathTypeMismatch",
+                    field=f"spec.rules[{position}].http.paths[{number}].path",
+                    value=shown(text),
+                    message=f"with pathType {path['pathType']} a path has letters, digits and ._-/ only; a pattern "
+                    "needs ImplementationSpecific (strict-validate-path-type of ingress-nginx)",
+                )
 
 
 def _texts(spec: JsonObject) -> Iterator[tuple[str, str]]:
