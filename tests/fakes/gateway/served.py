@@ -47,6 +47,8 @@ from headgate.gateway.proxy.config import ProxyConfig
 from headgate.gateway.proxy.pools import PoolRegistry
 from headgate.gateway.proxy.stats import ProxyStats
 from headgate.gateway.streams.context import StreamContext
+from headgate.gateway.streams.listeners import StreamListeners
+from headgate.gateway.streams.log import StreamRecord
 from headgate.gateway.streams.stats import StreamStats
 from headgate.gateway.table.compiler import TableCompiler
 from headgate.gateway.table.listener_ports import OWN_HTTP, OWN_HTTPS
@@ -153,7 +155,9 @@ def asking(path: str = "/", method: str = "GET", host: str = HOST, body: bytes |
 class Served:
     """A running proxy and the table behind it."""
 
-    def __init__(self, config: ProxyConfig, query: Query | None, cluster: str, dialler: Dialler) -> None:
+    def __init__(
+        self, config: ProxyConfig, query: Query | None, cluster: str, dialler: Dialler, proxy_protocol: bool = False
+    ) -> None:
         self.stats = ProxyStats()
         self.log = RecordedLog()
         self.pools = PoolRegistry(config, dialler)
@@ -182,8 +186,12 @@ class Served:
         self.holder = self.routers.holder(OWN_HTTP)
         self.certificates = CertificateStore(alpn=("h2", "http/1.1"))
         self.certificates.set_policies(self.compiler.find_tls, self.compiler.find_certificates)
-        streams = StreamContext(StreamStats(), self.certificates.server_context)
-        self.server = ProxyServer(self.holder, self.pools, config, self.stats, self.log, streams)
+        self.stream_records: list[StreamRecord] = []
+        streams = StreamContext(StreamStats(), self.certificates.server_context, self.stream_records.append)
+        self.server = ProxyServer(
+            self.holder, self.pools, config, self.stats, self.log, streams, proxy_protocol=proxy_protocol
+        )
+        self.streams = StreamListeners(streams, "127.0.0.1", https=self.server)
         self.listeners = HttpListeners(
             self.server,
             self.routers,
@@ -226,6 +234,7 @@ class Served:
     def serve_ports(self) -> None:
         """Have the ports open that the table asks for."""
         assert self.compiler.table is not None
+        self.streams.apply([stream for _, stream in self.compiler.streams.compiled()])
         self.listeners.apply(self.compiler.table.plan)
 
     def present(self, name: str, issued: Issued) -> None:
@@ -301,12 +310,15 @@ async def served(
     cluster: str = "",
     dialler: Dialler = UNBOUNDED,
     detailed: bool = True,
+    proxy_protocol: bool = False,
 ) -> AsyncIterator[Served]:
     """Serve entries over HTTP and HTTPS, in a cluster; `query` asks for the addresses of names.
 
-    Failures are answered with their reasons if `detailed`, as tests look at those.
+    Failures are answered with their reasons if `detailed`, as tests look at those. With `proxy_protocol` connections to
+    the gateway's own ports begin with a PROXY header.
     """
-    running = Served(replace(config or ProxyConfig(), detailed_errors=detailed), query, cluster, dialler)
+    told = replace(config or ProxyConfig(), detailed_errors=detailed)
+    running = Served(told, query, cluster, dialler, proxy_protocol)
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(asyncio.sleep, 0.01)
         if running.resolver is not None:
@@ -320,6 +332,7 @@ async def served(
         )
         running.serve_ports()
         stack.push_async_callback(running.server.drain, 0)
+        stack.push_async_callback(running.streams.drain, 0)
         stack.callback(running.listeners.stop)
         stack.callback(running.close_clients)
         yield running

@@ -12,6 +12,7 @@ from headgate.common.problems import Severity
 from headgate.common.snapshot import decode_chunk
 from headgate.common.table import Certificate, EntryKind, entry_key
 from headgate.gateway.health.resolve import Query
+from headgate.gateway.proxy.config import ProxyConfig
 from headgate.gateway.tls import CertificateEntry
 from headgate.translator.composition import DIALECTS
 from headgate.translator.translation import Translation
@@ -132,11 +133,17 @@ class World(NamedTuple):
 
 @contextlib.asynccontextmanager
 async def world(
-    *names: str, query: Query | None = None, settings: TranslationSettings = DEFAULT_SETTINGS, **scripts: Script
+    *names: str,
+    query: Query | None = None,
+    settings: TranslationSettings = DEFAULT_SETTINGS,
+    config: ProxyConfig | None = None,
+    proxy_protocol: bool = False,
+    **scripts: Script,
 ) -> AsyncIterator[World]:
     """Run a proxy, and for each name a Service with one endpoint, which answers with its name or by its script."""
     told = {name: answering(named(name.encode())) for name in names} | scripts
-    async with origins(*told.values()) as servers, served(query=query) as proxy:
+    gateway = served(query=query, config=config, proxy_protocol=proxy_protocol)
+    async with origins(*told.values()) as servers, gateway as proxy:
         made = World(Applied(proxy, settings), dict(zip(told, servers, strict=True)))
         for name in told:
             made.proxy.apply(service(name), endpoint_slice(name, "127.0.0.1", port=made.port(name)))
