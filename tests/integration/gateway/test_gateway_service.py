@@ -317,6 +317,7 @@ async def test_sigterm_under_requests_loses_none(
         stopping = asyncio.create_task(gateway.stop())
         await until(lambda: gateway.log.count("stopping") >= workers)
         assert not any(task.done() for task in requests)
+        assert (await gateway.admin("/readyz"))[0] == 503
         release.set()
         assert await asyncio.gather(*requests) == [{}] * 8
         assert await stopping == 0

@@ -1,7 +1,7 @@
 """What the ConfigMap says of requests to upstreams: times, retries, rates, redirects, headers, services by name.
 
 Files there: `test/e2e/settings/proxy_*.go`, `limit_rate.go`, `no_tls_redirect_locations.go`, `custom_header.go`,
-`server_tokens.go`, `global_access_block.go`, `configmap_change.go`, `disable_service_external_name.go`.
+`server_tokens.go`, `opentelemetry.go`, `global_access_block.go`, `configmap_change.go`, `disable_service_*.go`.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from fakes.translator.deltas import applied, endpoint_slice, service
 from fakes.translator.nginx import ADOPTED, NGINX_CLASS, classed, options
 from fakes.waiting import until
 from headgate.common.snapshot import decode_chunk
-from headgate.common.table import Timeouts, VirtualHost
+from headgate.common.table import Route, Timeouts, Tracing, VirtualHost
 from headgate.gateway.health.resolve import SystemDns
 from headgate.translator.offline import translate_all
 from headgate.translator.world.settings import NginxSettings, TranslationSettings
@@ -41,13 +41,18 @@ async def one() -> AsyncIterator[World]:
 # proxy-connect-timeout, proxy-read-timeout, proxy-send-timeout
 
 
-def timeouts(*manifests: Any) -> Timeouts:
-    """Return the times of the only route."""
+def route(*manifests: Any) -> Route:
+    """Return the only route."""
     everything = (NGINX_CLASS, service("one"), endpoint_slice("one", "10.0.0.1"), classed(), *manifests)
     chunks = translate_all([applied(manifest) for manifest in everything], ADOPTED).image.chunks()
     entries = [entry for chunk in chunks for entry in decode_chunk(chunk.kind, chunk.content)]
     (host,) = (entry for entry in entries if isinstance(entry, VirtualHost))
-    return host.routes[0].timeouts or Timeouts()
+    return host.routes[0]
+
+
+def timeouts(*manifests: Any) -> Timeouts:
+    """Return the times of the only route."""
+    return route(*manifests).timeouts or Timeouts()
 
 
 @pytest.mark.parametrize("name", ["connect", "read", "send"])
@@ -177,6 +182,26 @@ async def test_answers_say_which_server_sent_them_unless_the_config_map_forbids_
         assert (await made.proxy.get()).all("server") == []
         made.proxy.apply(options(), classed(configuration_snippet="more_clear_headers Server;"))
         assert (await made.proxy.get()).all("server") == []
+
+
+# opentelemetry
+
+
+@pytest.mark.parametrize(
+    ("data", "tracing"),
+    [
+        ({}, Tracing()),
+        ({"enable_opentelemetry": "false"}, Tracing(share=0.0, heeds_parent=False)),
+        ({"enable_opentelemetry": "true"}, Tracing()),
+        ({"enable_opentelemetry": "true", "opentelemetry_trust_incoming_span": "true"}, Tracing()),
+        ({"enable_opentelemetry": "true", "opentelemetry_trust_incoming_span": "false"}, Tracing(heeds_parent=False)),
+        ({"enable_opentelemetry": "true", "opentelemetry_operation_name": ""}, Tracing()),
+        ({"enable_opentelemetry": "true", "opentelemetry_operation_name": "HTTP $request_method $uri"}, Tracing()),
+    ],
+)
+def test_requests_are_traced_as_the_config_map_says(data: dict[str, str], tracing: Tracing) -> None:
+    assert (route(options(**data)).tracing or Tracing()) == tracing
+    assert (route(options(**data), classed(enable_opentelemetry="false")).tracing or Tracing()).share == 0.0
 
 
 # block-cidrs, block-user-agents, block-referers

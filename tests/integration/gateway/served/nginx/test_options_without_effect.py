@@ -43,6 +43,8 @@ IGNORED = [
     ("ssl_session_ticket_key", "WW9gcPHgfcrw6DNqY5VE2NjM6gtgUhJ4Vn6ZwRGi/7+A9TNFa4Fvfe1cmlPec9bx"),
     ("enable_ocsp", "true"),
     ("opentelemetry_config", "/etc/ingress-controller/telemetry/opentelemetry.toml"),
+    ("opentelemetry_operation_name", ""),
+    ("opentelemetry_operation_name", "HTTP $request_method $uri"),
     ("worker_shutdown_timeout", "600s"),
 ]
 
