@@ -40,6 +40,10 @@ async def test_redirects_of_upstreams_are_rewritten(start: str, end: str, locati
     ("annotations", "cookie"),
     [
         ({"proxy_cookie_domain": "localhost example.org"}, "a=b; Domain=example.org; Path=/one/x"),
+        (
+            {"proxy_cookie_domain": "localhost example.org", "proxy_cookie_path": "/one/ /"},
+            "a=b; Domain=example.org; Path=/x",
+        ),
         ({"proxy_cookie_path": "/one/ /"}, "a=b; Domain=localhost; Path=/x"),
         ({"proxy_cookie_path": "off", "proxy_cookie_domain": "off"}, "a=b; Domain=localhost; Path=/one/x"),
         ({"proxy_cookie_path": "/one;x /"}, "a=b; Domain=localhost; Path=/one/x"),

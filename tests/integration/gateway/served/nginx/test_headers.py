@@ -31,11 +31,22 @@ async def one() -> AsyncIterator[World]:
 CUSTOM = {"custom_headers": "default/headers"}
 
 
-async def test_headers_that_are_allowed_are_added_to_answers(one: World) -> None:
-    one.proxy.apply(options(global_allowed_response_headers="My-Custom-Header,X-Host"))
-    one.proxy.apply(config_map("headers", My_Custom_Header="42", X_Host="$host"), nginx_ingress(**CUSTOM))
+async def test_answers_have_no_more_headers_without_the_annotation(one: World) -> None:
+    one.proxy.apply(
+        config_map("headers", My_Custom_Header="42"), options(global_allowed_response_headers="My-Custom-Header")
+    )
+    one.proxy.apply(nginx_ingress(enable_access_log="true"))
     got = await one.proxy.get()
-    assert (got.status, got["my-custom-header"], got["x-host"]) == (200, "42", "a.example")
+    assert (got.status, got["my-custom-header"]) == (200, "")
+
+
+async def test_headers_that_are_allowed_are_added_to_answers(one: World) -> None:
+    one.proxy.apply(options(global_allowed_response_headers="My-Custom-Header,My-Custom-Header-Dollar"))
+    named = {"My_Custom_Header": "42", "My_Custom_Header_Dollar": "$remote_addr and ${host} for $5"}
+    one.proxy.apply(config_map("headers", **named), nginx_ingress(**CUSTOM))
+    got = await one.proxy.get()
+    assert (got.status, got["my-custom-header"]) == (200, "42")
+    assert got["my-custom-header-dollar"] == "$remote_addr and ${host} for $5"
     one.proxy.apply(config_map("headers", My_Custom_Header="43"))
     assert (await one.proxy.get())["my-custom-header"] == "43"
 

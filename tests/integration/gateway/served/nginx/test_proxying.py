@@ -43,8 +43,10 @@ async def test_bodies_have_one_megabyte_by_default(one: World) -> None:
 
 
 @pytest.mark.parametrize(
-    ("size", "body", "status"), [("8", 9, 413), ("8", 8, 200), ("0", 1 << 21, 200), ("15r", 9, 200)]
-)
+    ("size", "body", "status"),
+    [("8", 9, 413), ("8", 8, 200), ("0", 1 << 21, 200), ("8m", 8 << 20, 200), ("8m", (8 << 20) + 1, 413),
+     ("15r", 9, 200), ("15r", (1 << 20) + 1, 413)],
+)  # fmt: skip
 async def test_proxy_body_size(one: World, size: str, body: int, status: int) -> None:
     one.proxy.apply(nginx_ingress(proxy_body_size=size))
     assert (await one.proxy.post(b"x" * body)).status == status

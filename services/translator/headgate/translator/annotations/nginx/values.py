@@ -11,6 +11,7 @@ from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
 
 from headgate.common.table import HashKey
+from headgate.common.table.hosts import MAX_HOST_PATTERN
 from headgate.translator.manifests import texts
 
 T = TypeVar("T")
@@ -26,6 +27,7 @@ _SERVER_NAME: Final = re.compile(rf"[{_PLAIN}^$\[\](){{}}*+?|&=\\]*")
 _SIZE: Final = re.compile(r"(\d+)([bkmg]?)", re.IGNORECASE)
 _UNITS: Final = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 _ALIAS: Final = re.compile(rf"~[{_PLAIN}^$\[\](){{}}*+?|&=\\]+|(\*\.)?[A-Za-z0-9_]([-A-Za-z0-9._]*[A-Za-z0-9_])?")
+_LONGEST_NAME: Final = 253
 _REDIRECT: Final = re.compile(rf"[{_PLAIN},?&=$#%+@!;]*")
 _HEADERS: Final = re.compile(r"[A-Za-z0-9\-_, ]*")
 _INTEGER: Final = re.compile(r"[+-]?\d{1,18}")
@@ -57,7 +59,9 @@ def integer(text: str) -> int:
 
 def seconds(text: str) -> float | None:
     """Read a time limit in seconds; 0 sets none."""
-    return float(integer(text)) or None
+    if (number := integer(text)) < 0:
+        raise ValueError("must not be below 0")
+    return float(number) or None
 
 
 def between(least: int, most: int, default: int) -> Callable[[str], int]:
@@ -179,7 +183,9 @@ def server_names(text: str) -> tuple[str, ...]:
     """Read host names, separated by commas; patterns after `~`."""
     found = [name.strip() for name in text.split(",")]
     if wrong := [name for name in found if name and not _ALIAS.fullmatch(name)]:
-        raise ValueError(f"must be host names, wildcards or patterns after ~; {wrong[0]!r} is none")
+        raise ValueError(f"must be host names, wildcards or patterns after ~; {wrong[0][:60]!r} is none")
+    if long := [name for name in found if len(name) > (MAX_HOST_PATTERN if name.startswith("~") else _LONGEST_NAME)]:
+        raise ValueError(f"{long[0][:60]!r}... has {len(long[0])} characters, more than a host may have")
     return tuple(dict.fromkeys(name.lower() if not name.startswith("~") else name for name in found if name))
 
 

@@ -14,6 +14,8 @@ from headgate.translator.world.graph import Lookups
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]+")
 _VALUE: Final = re.compile(r"""[a-zA-Z0-9_ :;.,\\/"'?!(){}\[\]@<>=\-+*#$&`|~^%]+""")
+_DOLLAR: Final = "${literal_dollar ?? $}"
+"""Stands for a `$` in templates: values of `custom-headers` have no variables, as with ingress-nginx."""
 _UNREAD: Final = "not found, or the watcher does not read it (HEADGATE_WATCH_CONFIG_MAPS)"
 
 
@@ -70,7 +72,7 @@ def _custom(ref: ObjectRef, reading: Reading, lookups: Lookups) -> dict[str, str
         if not _VALUE.fullmatch(value):
             reading.close("custom-headers", f"the value of header {name} has characters that are not taken")
             return {}
-    return headers
+    return {name: value.replace("$", _DOLLAR) for name, value in headers.items()}
 
 
 def _of_all(named: str, lookups: Lookups) -> dict[str, str]:

@@ -383,12 +383,18 @@ def _mirrors(reading: Reading) -> tuple[Mirror, ...]:
     written = mirror.get("target")
     if not written:
         return ()
-    parts = urlsplit(written.replace("$request_uri", ""))
-    if parts.scheme not in ("http", "https") or not parts.hostname or "$" in parts.netloc:
+    try:
+        parts = urlsplit(written.replace("$request_uri", ""))
+        is_target = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_target = False
+    if not is_target or "$" in parts.netloc:
         reading.refuse("mirror-target", "must be a URL that begins with http:// or https://")
         return ()
     keeps_path = "$request_uri" in written
-    fields: dict[str, Any] = {} if keeps_path or not parts.path.strip("/") else {"path": parts.path}
+    fields: dict[str, Any] = {"path": parts.path} if parts.path.strip("/") or keeps_path else {}
+    if keeps_path:
+        fields["path_mode"] = "prefix"
     return (
         Mirror(
             address=f"{parts.scheme}://{parts.netloc}",
