@@ -202,6 +202,8 @@ class Upstream(Entry):
     """Idle connections kept per endpoint; None leaves the gateway's own setting in force."""
     idle_timeout_s: float | None = Field(default=None, gt=0)
     max_requests_per_connection: int | None = Field(default=None, ge=1)
+    sends_connection: bool = False
+    """Say in `Connection` of HTTP/1.1 requests whether the connection is kept, though HTTP/1.1 needs no word of it."""
     unavailable: str | None = None
     """Why there is nothing to send to, for the 503's log line and header: `Service default/web not found`."""
     provenance: Provenance

@@ -26,6 +26,8 @@ class ConnectionSpec(NamedTuple):
     """Of one connection."""
     name: str = ""
     """DNS name that the endpoint's address was found under."""
+    connection_line: bytes = b""
+    """Header line of HTTP/1.1 requests, with its CRLF, that says whether the connection is kept."""
     is_hop: bool = False
     """A gateway of another cluster, which gets requests as they came."""
 

@@ -43,5 +43,12 @@ def connection_spec(upstream: Upstream, contexts: BackendContexts) -> Connection
         upstream.max_idle,
         upstream.idle_timeout_s,
         upstream.max_requests_per_connection,
+        connection_line=_connection_line(upstream),
     )
     return PLAIN if spec == PLAIN else spec
+
+
+def _connection_line(upstream: Upstream) -> bytes:
+    if not upstream.sends_connection:
+        return b""
+    return b"Connection: close\r\n" if upstream.max_requests_per_connection == 1 else b"Connection: keep-alive\r\n"

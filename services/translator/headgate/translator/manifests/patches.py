@@ -101,6 +101,7 @@ class UpstreamPatch(Patch):
     max_idle: int | None = None
     idle_timeout_s: float | None = None
     max_requests_per_connection: int | None = None
+    sends_connection: bool | None = None
 
 
 NO_ROUTE_PATCH = RoutePatch()

@@ -295,19 +295,28 @@ async def test_from_to_www_leaves_a_host_of_its_own(two: World) -> None:
 
 async def test_a_host_without_alias_is_unknown(two: World) -> None:
     two.proxy.apply(nginx_ingress())
-    assert await two.proxy.status(host="bar.example") == 404
+    assert await two.proxy.status() == 200
+    got = await two.proxy.get(host="bar.example")
+    assert (got.status, got.body[:13]) == (404, b"404 Not Found")
 
 
 async def test_an_alias_has_the_same_routes(two: World) -> None:
     two.proxy.apply(nginx_ingress(server_alias="bar.example, *.wild.example"))
     for host in (HOST, "bar.example", "x.wild.example"):
         assert await two.proxy.bodies(1, host=host) == ["one"]
+        assert f"\r\nHost: {host}\r\n".encode() in two.servers["one"].heads[-1]
+    two.proxy.apply(nginx_ingress(server_alias="foo.example"))
+    assert [await two.proxy.status(host=host) for host in ("bar.example", "foo.example")] == [404, 200]
 
 
-async def test_an_alias_has_the_paths_of_other_ingresses_of_the_host(two: World) -> None:
-    two.proxy.apply(nginx_ingress(path="/app1", server_alias="bar.example"), nginx_ingress("b", path="/app2", to="two"))
-    assert await two.proxy.bodies(1, "/app1", host="bar.example") == ["one"]
-    assert await two.proxy.bodies(1, "/app2", host="bar.example") == ["two"]
+@pytest.mark.parametrize("alias_first", [True, False])
+async def test_an_alias_has_the_paths_of_other_ingresses_of_the_host(two: World, alias_first: bool) -> None:
+    both = nginx_ingress("a", path="/app1", server_alias="bar.example"), nginx_ingress("b", path="/app2", to="two")
+    for made in both if alias_first else reversed(both):
+        two.proxy.apply(made)
+    for host in (HOST, "bar.example"):
+        assert await two.proxy.bodies(1, "/app1", host=host) == ["one"]
+        assert await two.proxy.bodies(1, "/app2", host=host) == ["two"]
 
 
 async def test_an_alias_that_is_a_host_of_its_own_is_dropped(two: World) -> None:

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from fakes.gateway.proxied import Conversation
-from fakes.translator.applied import World, world
+from fakes.translator.applied import World, switching, world
 from fakes.translator.deltas import endpoint_slice, service
 from fakes.translator.nginx import nginx_ingress
 from fakes.waiting import until
@@ -92,11 +92,23 @@ async def test_next_upstream(annotations: dict[str, str], attempts: int) -> None
 # Connections
 
 
-async def test_connection_close_uses_each_connection_once(one: World) -> None:
-    one.proxy.apply(nginx_ingress(connection_proxy_header="close"))
-    for _ in range(3):
-        assert await one.proxy.status() == 200
-    assert len(one.servers["one"].conversations) == 3
+@pytest.mark.parametrize(("value", "connections"), [("close", 3), ("keep-alive", 1)])
+async def test_connections_are_kept_as_is_said_and_told_so(one: World, value: str, connections: int) -> None:
+    one.proxy.apply(nginx_ingress(connection_proxy_header=value))
+    for body in (b"", b"", b"body"):
+        assert (await one.proxy.post(body)).status == 200
+    assert len(one.servers["one"].conversations) == connections
+    for head in one.servers["one"].heads:
+        assert head.lower().count(b"\r\nconnection:") == 1
+        assert f"\r\nConnection: {value}\r\n".encode() in head
+
+
+async def test_a_websocket_is_opened_though_connections_are_kept() -> None:
+    async with world(one=switching) as made:
+        made.proxy.apply(nginx_ingress(connection_proxy_header="keep-alive"))
+        client = await made.proxy.offer_websocket()
+        assert (await client.head()).startswith(b"HTTP/1.1 101 ")
+        assert b"\r\nConnection: Upgrade\r\n" in made.servers["one"].heads[-1]
 
 
 async def test_another_connection_header_drops_the_ingress(one: World) -> None:

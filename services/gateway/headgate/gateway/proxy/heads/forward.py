@@ -107,6 +107,8 @@ def request_head(exchange: "SentRequest", pool: "EndpointPool") -> bytes:
         framing = b"Connection: Upgrade\r\nUpgrade: %b\r\n" % exchange.upgrade
     else:
         framing = b""
+    if pool.spec.connection_line and not exchange.upgrade:
+        framing += pool.spec.connection_line
     return b"%b %b HTTP/1.1\r\nHost: %b\r\n%b%bX-Request-ID: %b\r\n\r\n" % (
         method,
         target,

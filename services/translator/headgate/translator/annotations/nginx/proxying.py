@@ -150,7 +150,7 @@ PROXYING = (
         read=values.option({"close": "close", "keep-alive": "keep-alive"}),
         value="`close`, `keep-alive`",
         default="keep-alive",
-        does="Whether a connection to an endpoint is used for one request only.",
+        does="Whether a connection to an endpoint is used for one request only; `Connection` says so to it.",
         example="close",
         drops=True,
     ),

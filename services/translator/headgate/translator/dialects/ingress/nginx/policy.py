@@ -164,6 +164,7 @@ def _read(annotations: JsonObject, options: NginxOptions) -> NginxPolicy:
             balancing=balancing,
             host=upstream.get("host"),
             max_requests_per_connection=1 if connection == "close" else None,
+            sends_connection=True if connection else None,
         ),
         follows_scheme="protocol" in upstream and upstream["protocol"] is None,
         canary=_canary(reading),
