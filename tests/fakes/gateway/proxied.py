@@ -8,7 +8,10 @@ import struct
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 
+from headgate.common.table.listener import AccessLogFormat
 from headgate.gateway.listeners.server import ProxyServer
+from headgate.gateway.observability.access_log import FormattedLog
+from headgate.gateway.observability.log_format import LogFormat
 from headgate.gateway.proxy.config import ProxyConfig
 from headgate.gateway.proxy.endpoint_pool import EndpointPool
 from headgate.gateway.proxy.policies import RoutePolicies
@@ -161,9 +164,17 @@ class RecordedLog:
 
     def __init__(self) -> None:
         self.records: list[LogRecord] = []
+        self.lines: list[str] = []
+        """Of listeners with a format of their own."""
 
     def append(self, record: LogRecord) -> None:
         self.records.append(record)
+
+    def append_line(self, line: bytes) -> None:
+        self.lines.append(line.decode().rstrip("\n"))
+
+    def formatted(self, line: AccessLogFormat) -> FormattedLog:
+        return FormattedLog(self, LogFormat(line.format, as_json=False, escape=line.escape, is_lenient=True))
 
 
 class Client:

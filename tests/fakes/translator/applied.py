@@ -96,6 +96,11 @@ class Applied:
         condition = self._translation.condition(ref_of(manifest))
         return [problem.reason for problem in condition.problems] if condition is not None else []
 
+    def fields(self, manifest: Any) -> list[str]:
+        """Return the fields about which something is said."""
+        condition = self._translation.condition(ref_of(manifest))
+        return [problem.field for problem in condition.problems] if condition is not None else []
+
     async def post(self, body: bytes, path: str = "/", **more: str) -> Got:
         return await self.proxy.post(body, path, **more)
 

@@ -6,6 +6,7 @@ import re
 import pytest
 
 from fakes.gateway.proxied import OK, Proxied, answering, proxied
+from headgate.common.log_variables import LOG_VARIABLES, unknown_log_variables
 from headgate.gateway.observability.log_format import VARIABLES, BadFormat, LogFormat
 from headgate.gateway.proxy.config import ProxyConfig
 from headgate.gateway.proxy.policies import RoutePolicies
@@ -110,3 +111,8 @@ async def test_a_route_says_what_is_logged_of_it(share: float, expected: int) ->
         proxy.target.policies = RoutePolicies()
         proxy.target.policies.log_share = share
         assert await lines(proxy, 3) == expected
+
+
+def test_formats_and_whoever_checks_them_know_the_same_variables() -> None:
+    assert set(VARIABLES) == LOG_VARIABLES
+    assert list(unknown_log_variables("$status ${nope} $http_a $arg_b$cookie_c $other")) == ["nope", "other"]

@@ -41,6 +41,36 @@ class HttpsRedirect(Entry):
     """None: 301 for GET and HEAD, 308 for other methods."""
 
 
+class ClientConnections(Entry):
+    """How connections of clients are treated on a port. None leaves the gateway's own setting of this name in force."""
+
+    real_ip_header: str | None = Field(default=None, pattern=r"^[A-Za-z0-9-]+$", max_length=128)
+    """In which trusted peers name the client."""
+    forwarded_address: bool | None = None
+    """Whether this header of trusted peers is believed. PROXY headers are in any case."""
+    forwarded_headers: bool | None = None
+    """Whether `X-Forwarded-Proto`, `-Host` and `-Port` of trusted peers are believed and passed on."""
+    header_timeout_s: float | None = Field(default=None, gt=0, le=3600)
+    body_timeout_s: float | None = Field(default=None, gt=0, le=3600)
+    idle_timeout_s: float | None = Field(default=None, gt=0, le=3600)
+    keep_alive_requests: int | None = Field(default=None, ge=1)
+    max_head: int | None = Field(default=None, ge=1024, le=1024 * 1024)
+    """Bytes of a request's head (431)."""
+    max_streams: int | None = Field(default=None, ge=1, le=1024)
+    """Requests at once on one connection of HTTP/2."""
+    underscore_names: Literal["allow", "drop", "refuse"] | None = None
+    """What becomes of request headers with `_` in their names."""
+
+
+class AccessLogFormat(Entry):
+    """Lines of the access log."""
+
+    format: str = Field(min_length=1, max_length=8192)
+    """A line with nginx's variables; one that gateways do not know is written as one without a value."""
+    escape: Literal["default", "json", "none"] = "default"
+    """How values are written, as nginx's `log_format` has it."""
+
+
 class Listener(Entry):
     """What is accepted on one port for one host pattern.
 
@@ -72,6 +102,10 @@ class Listener(Entry):
     trusted_proxies: tuple[str, ...] | None = None
     """Networks (CIDR) of peers whose PROXY headers, `X-Forwarded-*` and the like are believed; None leaves the
     gateway's own settings in force. Of several listeners on one port as `proxy_protocol`."""
+    connections: ClientConnections = ClientConnections()
+    """Of several listeners on one port as `proxy_protocol`, and so is `access_log`."""
+    access_log: AccessLogFormat | None = None
+    """Of a gateway whose access log is lines, or JSON; None leaves its own format in force."""
     https_redirect: HttpsRedirect | None = None
     """All requests over plain HTTP are redirected, whatever routes there are. Those that a trusted proxy has got over
     HTTPS are not."""

@@ -73,10 +73,15 @@ class HttpPort:
         self._settings = settings
         own, trusted = self._own, settings.trusted_proxies
         config, streams = own.config, self._streams
+        if settings.connections.model_fields_set:
+            config = replace(config, **settings.connections.model_dump(exclude_none=True))
         if trusted is not None:
             config = replace(config, trusted_proxies=trusted, trust_forwarded=False)
             streams = replace(streams, proxy_networks=parse_networks(trusted)) if streams is not None else None
         context = own.beside(own.holder, config)
+        if settings.access_log is not None and own.access_log is not None:
+            context.access_log = own.access_log.formatted(settings.access_log)
+            context.times_endpoints = context.access_log.is_detailed
         context.draining = self._contexts[-1].draining
         self._contexts = [each for each in self._contexts if each.connections] + [context]
         expects = self._proxy_protocol if settings.proxy_protocol is None else settings.proxy_protocol

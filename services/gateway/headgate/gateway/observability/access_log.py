@@ -15,14 +15,15 @@ import re
 import threading
 from datetime import datetime
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, Protocol
 
+from headgate.gateway.observability.log_format import LogFormat
 from headgate.gateway.proxy.heads.head import logged_fields
 from headgate.gateway.proxy.reports import LogRecord
 from headgate.gateway.streams.log import StreamRecord, combined_line, json_line
 
 if TYPE_CHECKING:
-    from headgate.gateway.observability.log_format import LogFormat
+    from headgate.common.table.listener import AccessLogFormat
 
 _QUOTE: Final = 0x22
 _CONTROLS: Final = re.compile("[\x00-\x1f\x7f]")
@@ -65,15 +66,20 @@ class AccessLog:
         """Note one finished request."""
         own = self._own
         if own is not None:
-            self._append_line(own.write(record))
+            self.append_line(own.write(record))
         else:
-            self._append_line(_json(record) if self._is_json else _combined(record))
+            self.append_line(_json(record) if self._is_json else _combined(record))
+
+    def formatted(self, line: "AccessLogFormat") -> "FormattedLog":
+        """Return the same log with lines of another format."""
+        return FormattedLog(self, LogFormat(line.format, as_json=False, escape=line.escape, is_lenient=True))
 
     def stream(self, record: StreamRecord) -> None:
         """Note one finished connection or UDP session of a stream route."""
-        self._append_line(json_line(record) if self._is_json else combined_line(record))
+        self.append_line(json_line(record) if self._is_json else combined_line(record))
 
-    def _append_line(self, line: bytes) -> None:
+    def append_line(self, line: bytes) -> None:
+        """Note a line as it is written."""
         lines = self._lines
         lines.append(line)
         if len(lines) >= _BATCH:
@@ -117,6 +123,38 @@ class AccessLog:
             except OSError:
                 # Nobody reads any more (EPIPE, EBADF) or no space is left: the lines are lost, the service goes on.
                 self.dropped += batch.count(b"\n")
+
+
+class LineLog(Protocol):
+    """Takes lines, and can be had with another format."""
+
+    def append_line(self, line: bytes) -> None:
+        """Note a line as it is written."""
+
+    def formatted(self, line: "AccessLogFormat") -> "FormattedLog":
+        """Return the same log with lines of another format."""
+        ...
+
+
+class FormattedLog:
+    """The access log with lines of a format of its own."""
+
+    def __init__(self, log: "LineLog", line: LogFormat) -> None:
+        """Write lines of a format to a log."""
+        self._log, self._line = log, line
+
+    @property
+    def is_detailed(self) -> bool:
+        """Whether lines say how long endpoints took."""
+        return self._line.times_endpoints
+
+    def append(self, record: LogRecord) -> None:
+        """Note one finished request."""
+        self._log.append_line(self._line.write(record))
+
+    def formatted(self, line: "AccessLogFormat") -> "FormattedLog":
+        """Return the same log with lines of another format."""
+        return self._log.formatted(line)
 
 
 def _combined(record: LogRecord) -> bytes:

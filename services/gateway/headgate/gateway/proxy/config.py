@@ -25,6 +25,10 @@ class ProxyConfig:
     real_ip_header: str = "X-Forwarded-For"
     """Where trusted proxies name the client: a list of addresses, to which each adds the one it was connected to, or
     `Forwarded` (RFC 7239)."""
+    forwarded_address: bool = True
+    """Whether trusted proxies are believed what they say in that header."""
+    forwarded_headers: bool = True
+    """Whether they are believed what they say of scheme, host and port."""
     path_normalization: PathNormalization = "rewrite"
     """How paths are read that servers understand in different ways; see `paths`."""
     underscore_names: UnderscoreNames = "drop"

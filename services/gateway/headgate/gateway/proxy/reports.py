@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Protocol
 from headgate.gateway.proxy.heads.head import RequestFields
 
 if TYPE_CHECKING:
+    from headgate.common.table.listener import AccessLogFormat
     from headgate.gateway.proxy.endpoint_pool import EndpointPool
     from headgate.gateway.proxy.exchange.active_request import ActiveRequest
     from headgate.gateway.proxy.seam import RouteTarget
@@ -76,3 +77,7 @@ class RequestLog(Protocol):
 
     def append(self, record: LogRecord) -> None:
         """Note one finished request."""
+
+    def formatted(self, line: "AccessLogFormat") -> "RequestLog":
+        """Return the same log with lines of another format."""
+        ...

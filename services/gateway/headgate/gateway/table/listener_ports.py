@@ -1,15 +1,16 @@
 """Listeners as ports have them: which port belongs to which listeners, and what a listener cannot have."""
 
 from collections.abc import Iterable, Mapping
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from headgate.common.table import OWN_LISTENERS, Listener, own_listener
 from headgate.common.table.hosts import host_name, is_pattern
-from headgate.common.table.listener import ListenerProtocol
+from headgate.common.table.listener import AccessLogFormat, ClientConnections, ListenerProtocol
 from headgate.gateway.model.networks import parse_networks
 from headgate.gateway.model.steps import Steps
 from headgate.gateway.table.hosts import HostIndex, fault_of_pattern, index_hosts
 
+_NOTHING_SAID: Final = ClientConnections()
 MAX_PORTS: Final = 256
 """Ports that a table may have opened besides the gateway's own; those of listeners with lesser keys are."""
 
@@ -37,14 +38,21 @@ class PortSettings(NamedTuple):
 
     proxy_protocol: bool | None = None
     trusted_proxies: tuple[str, ...] | None = None
+    connections: ClientConnections = _NOTHING_SAID
+    access_log: AccessLogFormat | None = None
 
 
 def port_settings(listeners: HostIndex[Listener]) -> PortSettings:
     """Return the settings of a port: of each the first that a listener says."""
-    ordered = listeners.by_name.values()
+    ordered = list(listeners.by_name.values())
+    said: dict[str, Any] = {}
+    for each in ordered:
+        said = each.connections.model_dump(exclude_none=True) | said
     return PortSettings(
         next((each.proxy_protocol for each in ordered if each.proxy_protocol is not None), None),
         next((each.trusted_proxies for each in ordered if each.trusted_proxies is not None), None),
+        ClientConnections(**said) if said else _NOTHING_SAID,
+        next((each.access_log for each in ordered if each.access_log is not None), None),
     )
 
 

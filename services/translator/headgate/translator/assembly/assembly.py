@@ -40,6 +40,7 @@ from headgate.translator.assembly.claims import (
 from headgate.translator.assembly.conflicts import MergedHost, merge_host, outgrow
 from headgate.translator.assembly.credentials import CredentialName, award_credential, credential_names
 from headgate.translator.assembly.global_rules import NO_PLUGINS, award_plugins
+from headgate.translator.assembly.own_listeners import NO_LISTENERS, award_listeners
 from headgate.translator.assembly.ownership import HostOwnership, claims_host, find_owner
 from headgate.translator.assembly.server_names import NameVerdict, award_name, may_present
 from headgate.translator.assembly.streams import award_port
@@ -59,8 +60,9 @@ K = TypeVar("K", bound=Hashable)
 
 
 Place = tuple[str, str]
-"""`host`, `name` or `port`, and which one; or `GLOBAL_RULES`."""
+"""`host`, `name` or `port`, and which one; `GLOBAL_RULES` or `OWN_LISTENERS`."""
 GLOBAL_RULES: Place = ("plugins", "")
+OWN_LISTENERS: Place = ("listeners", "")
 HTTPS = StreamPort(is_udp=False, port=0)
 Losses = Mapping[Place, Mapping[ObjectRef, tuple[Problem, ...]]]
 """What objects claim in vain, by what it is about."""
@@ -87,6 +89,9 @@ class Assembly:
         self._wildcard_tls = WildcardPolicies(boundaries)
         self._global_rules: dict[ObjectRef, Fragment] = {}
         self._global_plugins = NO_PLUGINS
+        self._listening: dict[ObjectRef, Fragment] = {}
+        """Objects that say something of the gateway's own listeners."""
+        self._own_listeners = NO_LISTENERS
         self._lost: dict[Place, Mapping[ObjectRef, tuple[Problem, ...]]] = {}
         self._streams: dict[StreamPort, frozenset[str]] = {}
         self._dirty_hosts: dict[str, None] = {}
@@ -116,6 +121,7 @@ class Assembly:
         self._dirty_credentials.update(claims.credentials)
         self._replace_entries(old, fragment)
         self._replace_global_rule(ref, fragment)
+        self._replace_own_listeners(ref, fragment)
         return claims.needs
 
     def _touch_hosts(self, hosts: Mapping[str, None]) -> None:
@@ -158,6 +164,19 @@ class Assembly:
         self._set_lost(GLOBAL_RULES, now.lost)
         if before[:2] != now[:2]:
             self._dirty_hosts.update(dict.fromkeys(self._claimants.of_host.used))
+
+    def _replace_own_listeners(self, ref: ObjectRef, fragment: Fragment | None) -> None:
+        if fragment is not None and fragment.own_listeners:
+            self._listening[ref] = fragment
+        elif self._listening.pop(ref, None) is None:
+            return
+        before, now = self._own_listeners, award_listeners(self._listening.values())
+        self._own_listeners = now
+        self._set_lost(OWN_LISTENERS, now.lost)
+        for key in before.entries.keys() - now.entries.keys():
+            self._discard("listeners", key)
+        for listener in now.entries.values():
+            self._put(listener)
 
     def put_upstream(self, ref: UpstreamRef, resolved: ResolvedUpstream) -> None:
         """Take an upstream's present state."""
@@ -417,6 +436,7 @@ class Assembly:
         for where in ((kind, one) for kind, several in claimed for one in several):
             yield from losses.get(where, {}).get(ref, ())
         yield from losses.get(GLOBAL_RULES, {}).get(ref, ())
+        yield from losses.get(OWN_LISTENERS, {}).get(ref, ())
         for host in hosts:
             yield from self._wildcard_tls.problems(host, fragment.identity)
 

@@ -172,6 +172,8 @@ class Fragment:
     """It says all that is asked of clients at the names of its certificates: no wildcard's TLS holds for them."""
     shares_hosts_with: tuple[str, ...] = ()
     """Namespaces, or `cluster/namespace`, that count as this object's own where its namespace owns a host."""
+    own_listeners: tuple[Listener, ...] = ()
+    """What it says of the gateway's own listeners. Of several objects that say something of one the oldest counts."""
     global_plugins: tuple[PluginUse, ...] = ()
     """For the requests of all routes of the table."""
     parts: tuple[StatusPart, ...] = ()

@@ -62,11 +62,11 @@ def forwarded_lines(fields: RequestFields, origin: "Peer", peer: "Peer") -> byte
 
     `origin` is the client, `peer` who is connected: the same unless a trusted proxy is.
     """
-    if origin is not peer:
+    if origin is not peer and fields.forwarded:
         return fields.lines + _trusted_lines(fields, origin, peer)
     if fields.host_line:
-        return b"%bX-Forwarded-Host: %b\r\n%b" % (fields.lines, fields.host_line, peer.lines)
-    return fields.lines + peer.lines
+        return b"%bX-Forwarded-Host: %b\r\n%b" % (fields.lines, fields.host_line, origin.lines)
+    return fields.lines + origin.lines
 
 
 _IDENTITY: Final = (b"x-consumer-", b"x-credential-", b"ssl-client-", b"x-user", b"x-access-token", b"x-id-token")

@@ -27,12 +27,14 @@ _PAIR_OF_ELEMENT: Final = re.compile(rb"(?:[^;\"]++|\"(?:[^\"\\]++|\\.)*+\")++")
 class TrustedPeers:
     """The peers that may say whose requests they send."""
 
-    __slots__ = ("_all", "_header", "_networks")
+    __slots__ = ("_all", "_header", "_networks", "_takes_address", "_takes_headers")
 
     def __init__(self, config: ProxyConfig) -> None:
         self._all = config.trust_forwarded
         self._networks = NetworkSet(config.trusted_proxies)
         self._header = config.real_ip_header.lower().encode()
+        self._takes_address = config.forwarded_address
+        self._takes_headers = config.forwarded_headers
 
     def includes(self, address: str) -> bool:
         """Tell whether a peer is one of them."""
@@ -43,7 +45,12 @@ class TrustedPeers:
         claimed = fields.forwarded
         if not claimed:
             return peer
-        address = self._address(claimed.get(self._header, b""), peer.address)
+        chain = claimed.get(self._header, b"") if self._takes_address else b""
+        address = self._address(chain, peer.address)
+        if not self._takes_headers:
+            claimed.clear()
+        elif not self._takes_address:
+            claimed.pop(self._header, None)
         scheme = claimed.get(b"x-forwarded-proto", b"").partition(b",")[0].strip(b" \t").lower()
         if scheme not in _SCHEMES:
             scheme = peer.scheme

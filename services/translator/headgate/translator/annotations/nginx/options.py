@@ -8,6 +8,7 @@ from typing import Final
 
 from headgate.translator.annotations.annotation import AnnotationTable
 from headgate.translator.annotations.nginx import NGINX_TABLE, values
+from headgate.translator.annotations.nginx.client_options import CLIENTS
 from headgate.translator.annotations.nginx.followed_options import FOLLOWED
 from headgate.translator.annotations.nginx.other_options import IGNORED, REFUSED
 from headgate.translator.annotations.nginx.row import NginxAnnotation
@@ -84,7 +85,7 @@ def _rows() -> tuple[NginxAnnotation, ...]:
     ignored = tuple(
         NginxAnnotation(name=name, read=_unread, value="", example="x", ignored=why) for name, why in IGNORED.items()
     )
-    return (*shared, *map(_global_auth, _GLOBAL_AUTH), *FOLLOWED, *refused, *ignored)
+    return (*shared, *map(_global_auth, _GLOBAL_AUTH), *FOLLOWED, *CLIENTS, *refused, *ignored)
 
 
 class OptionTable(AnnotationTable):

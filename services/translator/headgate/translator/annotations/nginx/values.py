@@ -64,6 +64,29 @@ def seconds(text: str) -> float | None:
     return float(number) or None
 
 
+def whole_seconds(text: str) -> int:
+    """Read a time in seconds, with or without the unit; at most an hour."""
+    number = text.removesuffix("s")
+    if not number.isascii() or not number.isdecimal() or int(number) > 3600:
+        raise ValueError("must be a number of seconds, at most 3600")
+    return int(number)
+
+
+def buffers(text: str) -> int:
+    """Read a number and a size, as the bytes that they are together: 1 KiB to 1 MiB."""
+    number, _, each = text.partition(" ")
+    if not number.isascii() or not number.isdecimal():
+        raise ValueError("must be a number and a size, such as 4 32k")
+    return min(1 << 20, max(1 << 10, int(number) * size(each.strip())))
+
+
+def log_format(text: str) -> str:
+    """Read lines of an access log: what nginx' ConfigMap has in several lines is one."""
+    if len(text) > 8192:
+        raise ValueError("must have at most 8192 characters")
+    return " ".join(text.split("\n"))
+
+
 def between(least: int, most: int, default: int) -> Callable[[str], int]:
     """Read a whole number; one beyond the bounds counts as the default."""
 
@@ -115,6 +138,7 @@ def _text(pattern: re.Pattern[str], what: str) -> Callable[[str], str]:
     return read
 
 
+header_name = _text(re.compile(r"[A-Za-z0-9-]{1,128}"), "the name of a header")
 basic = _text(_BASIC, "of letters, digits and -._~/: only")
 url_text = _text(_URL, "of letters, digits and -._~/:,?&= only")
 

@@ -21,6 +21,7 @@ from headgate.translator.annotations.nginx.options import OPTIONS
 from headgate.translator.annotations.nginx.reading import says_something
 from headgate.translator.annotations.nginx.row import NginxAnnotation
 from headgate.translator.annotations.reading import Reading
+from headgate.translator.dialects.ingress.nginx.client_connections import own_listeners
 from headgate.translator.dialects.ingress.nginx.default_backend import default_backend_of_all
 from headgate.translator.fragments.fragment import BackendUse, Fragment, Identity, RouteClaim, StreamClaim
 from headgate.translator.fragments.upstream_refs import ServicePortRef
@@ -112,10 +113,15 @@ def identify_config_map(ref: ObjectRef, config_map: ConfigMap) -> Identity:
 
 
 def translate_config_map(ref: ObjectRef, config_map: ConfigMap, lookups: Lookups) -> Fragment:
-    """Return what a ConfigMap contributes: the ports of TCP and UDP services; of options only what is wrong."""
+    """Return what a ConfigMap contributes: the ports of TCP and UDP services; of options
+    what they say of clients' connections, and what is wrong.
+    """
     identity, place, nginx = identify_config_map(ref, config_map), f"{ref.namespace}/{ref.name}", lookups.settings.nginx
     if place == nginx.config_map:
-        return replace(_of_other_hosts(ref, identity, lookups), problems=tuple(read_options(config_map).problems))
+        reading = read_options(config_map)
+        listeners = own_listeners(ref, reading)
+        other = _of_other_hosts(ref, identity, lookups)
+        return replace(other, own_listeners=listeners, problems=tuple(reading.problems))
     problems: list[Problem] = []
     found = [
         service
