@@ -20,6 +20,8 @@ from headgate.common.table import (
 )
 from headgate.common.table_image import TableImage
 from headgate.gateway.balancing.endpoints import EndpointDirectory
+from headgate.gateway.health.resolve import Query, Resolver
+from headgate.gateway.health.stats import HealthStats
 from headgate.gateway.health.upstreams import UpstreamHealth
 from headgate.gateway.proxy.pools import PoolRegistry
 from headgate.gateway.streams.context import StreamContext
@@ -98,21 +100,25 @@ async def streams(
     server_tls: ssl.SSLContext | None = None,
     https: SharesHttps | None = None,
     health: UpstreamHealth | None = None,
+    query: Query | None = None,
     **settings: object,
 ) -> AsyncIterator[Streams]:
-    """Listen as a table of these entries asks."""
+    """Listen as a table of these entries asks; `query` asks for the addresses of names."""
     records: list[StreamRecord] = []
     context = StreamContext(
         StreamStats(), server_tls or ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), records.append, **settings
     )
     listeners = StreamListeners(context, host, https=https)
-    compiler = TableCompiler(EndpointDirectory(PoolRegistry()), Unsealer([]).open, health=health)
+    resolver = Resolver(query, HealthStats(), is_routable=lambda address: True) if query else None
+    compiler = TableCompiler(EndpointDirectory(PoolRegistry()), Unsealer([]).open, health=health, resolver=resolver)
     running = Streams(listeners, context, compiler, records=records)
     try:
         running.put(*entries)
         yield running
     finally:
         await listeners.drain(0)
+        if resolver is not None:
+            await resolver.close()
         await asyncio.sleep(0.01)
 
 
