@@ -73,6 +73,8 @@ class RoutePolicies:
     """Let upgrades through."""
     request_trailers: bool = False
     """Pass on trailers of requests that are not gRPC."""
+    nginx_headers: bool = False
+    """Tell upstreams what ingress-nginx tells them besides."""
     request_s: float | None = None
     """Seconds from the head of the request to the last byte of the answer."""
     idle_s: float | None = None

@@ -68,6 +68,7 @@ class RoutePatch(Patch):
     buffer_response: int | None = None
     websocket: bool | None = None
     request_trailers: bool | None = None
+    nginx_headers: bool | None = None
     mirrors: tuple[Mirror, ...] = ()
     tracing: Tracing | None = None
     access_log_share: float | None = None

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from headgate.common.perl_patterns import PatternTooCostly
 from headgate.gateway.proxy.context import ProxyContext
+from headgate.gateway.proxy.heads.forward import nginx_lines
 from headgate.gateway.proxy.heads.paths import is_plain, normalize
 from headgate.gateway.proxy.policies import RoutePolicies
 from headgate.gateway.proxy.seam import NeedsBody
@@ -95,6 +96,8 @@ def _apply(exchange: "Exchange", context: ProxyContext, policies: RoutePolicies)
         return False
     if policies.guard is not None and not _check_client(exchange, policies.guard):
         return False
+    if policies.nginx_headers:
+        exchange.change_lines(exchange.fields.lines + nginx_lines(exchange.fields, exchange.origin))
     if policies.max_body is not None and not exchange.intake.limit(policies.max_body):
         return False
     if policies.request_s is not None:

@@ -69,6 +69,24 @@ def forwarded_lines(fields: RequestFields, origin: "Peer", peer: "Peer") -> byte
     return fields.lines + origin.lines
 
 
+def nginx_lines(fields: RequestFields, origin: "Peer") -> bytes:
+    """Build the lines that upstreams of ingress-nginx get besides; what a request claims in their place is dropped."""
+    claimed = fields.forwarded
+    lines = b"X-Forwarded-Scheme: %b\r\nX-Scheme: %b\r\n" % (origin.scheme, origin.scheme)
+    if claimed:
+        for name in _REPLACED:
+            claimed.pop(name, None)
+        for name, line in _ORIGINALS:
+            if value := claimed.get(name):
+                lines += line % value
+    return lines
+
+
+_REPLACED: Final = (b"x-scheme", b"x-forwarded-scheme", b"x-original-forwarded-for", b"x-original-forwarded-host")
+_ORIGINALS: Final = (
+    (b"x-forwarded-for", b"X-Original-Forwarded-For: %b\r\n"),
+    (b"x-forwarded-host", b"X-Original-Forwarded-Host: %b\r\n"),
+)
 _IDENTITY: Final = (b"x-consumer-", b"x-credential-", b"ssl-client-", b"x-user", b"x-access-token", b"x-id-token")
 """How the names begin by which plugins and client certificates tell an upstream who the client is."""
 

@@ -447,4 +447,6 @@ _ANSWER_TAKERS: Final[dict[bytes, _Taker]] = {
 }
 _DROPPED: Final = frozenset(b"te upgrade http2-settings keep-alive proxy-authenticate proxy-authorization".split())
 _FRAMING: Final = frozenset({b"content-length", b"transfer-encoding"})
-_FORWARDED: Final = frozenset({b"forwarded", b"x-real-ip"})
+_FORWARDED: Final = frozenset(
+    {b"forwarded", b"x-real-ip", b"x-scheme", b"x-original-forwarded-for", b"x-original-forwarded-host"}
+)

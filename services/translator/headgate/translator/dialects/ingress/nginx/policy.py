@@ -158,6 +158,7 @@ def _read(annotations: JsonObject, options: NginxOptions) -> NginxPolicy:
             buffer_response=_buffer(reading),
             access_log_share=_log_share(reading),
             tracing=_tracing(reading),
+            nginx_headers=True,
         ),
         upstream=UpstreamPatch(
             protocol=_protocol(reading),
