@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 from cryptography import x509
 
-from fakes.gateway.proxied import answering
+from fakes.gateway.proxied import Conversation, answering
 from fakes.gateway.served import HOST, named, origins
 from fakes.gateway.tls import Authority, SelfSigned
 from fakes.peers.grpc_service import grpc_server, grpc_stub
@@ -17,14 +17,21 @@ from fakes.translator.nginx import nginx_ingress
 AUTHORITY = Authority()
 SELF_SIGNED = SelfSigned(HOST)
 SERVER = AUTHORITY.issue(HOST, x509.DNSName(HOST))
-SOON = {"proxy_connect_timeout": "1", "proxy_next_upstream": "off"}
-"""A server without TLS waits for more of a handshake."""
+
+
+async def shut(conversation: Conversation) -> None:
+    """Script: hang up on what is no request."""
+    if (await conversation.reader.read(3)) != b"\x16\x03\x01":
+        await conversation.send(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
 
 
 @pytest.fixture
 async def secured() -> AsyncIterator[World]:
     """A proxy with a certificate before a Service `one` over plain HTTP, and one `tls` over TLS."""
-    async with origins(answering(named(b"tls")), tls=SELF_SIGNED.server_context()) as (server,), world("one") as made:
+    async with (
+        origins(answering(named(b"tls")), tls=SELF_SIGNED.server_context()) as (server,),
+        world("one", shut=shut) as made,
+    ):
         made.proxy.proxy.present(HOST, SERVER)
         made.proxy.apply(service("tls"), endpoint_slice("tls", "127.0.0.1", port=server.port))
         yield made
@@ -34,8 +41,10 @@ async def secured() -> AsyncIterator[World]:
 async def test_endpoints_are_spoken_to_over_tls(secured: World, protocol: str) -> None:
     secured.proxy.apply(nginx_ingress(to="tls", backend_protocol=protocol))
     assert await secured.proxy.bodies(1) == ["tls"]
-    secured.proxy.apply(nginx_ingress(to="one", backend_protocol=protocol, **SOON))
-    assert await secured.proxy.status() == 504
+    secured.proxy.apply(nginx_ingress(to="shut", backend_protocol=protocol))
+    assert await secured.proxy.status() == 502
+    secured.proxy.apply(nginx_ingress(to="shut", backend_protocol="HTTP"))
+    assert await secured.proxy.status() == 200
 
 
 @pytest.mark.parametrize("protocol", ["HTTP", "http", "SPDY", None])
@@ -45,10 +54,10 @@ async def test_endpoints_are_spoken_to_without_tls_otherwise(secured: World, pro
 
 
 async def test_auto_http_speaks_as_the_client_does(secured: World) -> None:
-    auto = {"backend_protocol": "AUTO_HTTP", "ssl_redirect": "false", **SOON}
-    secured.proxy.apply(nginx_ingress(**auto))
-    assert await secured.proxy.bodies(1) == ["one"]
-    assert (await secured.proxy.proxy.secure()).status == 504
+    auto = {"backend_protocol": "AUTO_HTTP", "ssl_redirect": "false"}
+    secured.proxy.apply(nginx_ingress(to="shut", **auto))
+    assert await secured.proxy.status() == 200
+    assert (await secured.proxy.proxy.secure()).status == 502
     secured.proxy.apply(nginx_ingress(to="tls", **auto))
     assert (await secured.proxy.proxy.secure()).body == b"tls"
 
