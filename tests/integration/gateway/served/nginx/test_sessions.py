@@ -6,13 +6,14 @@ Each test names its behaviour there (`test/e2e/annotations/affinity.go`, `affini
 import re
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
 from fakes.gateway.proxied import answering
 from fakes.gateway.served import HOST, named
 from fakes.translator.applied import World, world
-from fakes.translator.deltas import endpoint_slice
+from fakes.translator.deltas import endpoint_slice, service
 from fakes.translator.nginx import nginx_ingress
 
 STICKY = {"affinity": "cookie", "session_cookie_name": "SERVERID"}
@@ -41,8 +42,12 @@ async def test_the_cookie_has_its_name_and_path_and_is_http_only(two: World) -> 
 async def test_the_name_of_the_cookie_can_change_and_has_a_default(two: World) -> None:
     two.proxy.apply(nginx_ingress(affinity="cookie"))
     assert (await set_cookie(two)).startswith("INGRESSCOOKIE=")
-    two.proxy.apply(nginx_ingress(affinity="cookie", session_cookie_name="OTHER"))
-    assert (await set_cookie(two)).startswith("OTHER=")
+    two.proxy.apply(nginx_ingress(**STICKY))
+    old = (await two.proxy.get()).cookie
+    two.proxy.apply(nginx_ingress(affinity="cookie", session_cookie_name="OTHERCOOKIENAME"))
+    assert (await set_cookie(two, Cookie=old)).startswith("OTHERCOOKIENAME=")
+    two.proxy.apply(nginx_ingress())
+    assert await set_cookie(two) == ""
 
 
 async def test_a_client_keeps_to_its_endpoint_and_gets_no_second_cookie(two: World) -> None:
@@ -59,11 +64,30 @@ async def test_a_forged_cookie_is_replaced(two: World) -> None:
     assert (await two.proxy.get(Cookie="SERVERID=192.0.2.1:80|x")).cookie.startswith("SERVERID=")
 
 
-async def test_the_path_of_the_cookie_is_that_of_the_ingress_or_the_one_that_is_said(two: World) -> None:
-    two.proxy.apply(nginx_ingress(path="/something", **STICKY))
-    assert "; Path=/something;" in await set_cookie(two, "/something")
+def several(*paths: str, **more: str) -> Any:
+    backend = {"service": {"name": "one", "port": {"number": 80}}}
+    entries = [{"path": path, "pathType": "Prefix", "backend": backend} for path in paths]
+    return nginx_ingress(spec={"rules": [{"host": HOST, "http": {"paths": entries}}]}, **STICKY, **more)
+
+
+async def test_the_path_of_the_cookie_is_that_of_the_rule_or_the_one_that_is_said(two: World) -> None:
+    two.proxy.apply(several("/something", "/somewhereelse"))
+    assert "; Path=/something;" in await set_cookie(two, "/something/x")
+    assert "; Path=/somewhereelse;" in await set_cookie(two, "/somewhereelse")
+    two.proxy.apply(several("/something", "/somewhereelse", session_cookie_path="/"))
+    assert "; Path=/;" in await set_cookie(two, "/something/x")
     two.proxy.apply(nginx_ingress(path="/foo/.*", use_regex="true", session_cookie_path="/foo/bar", **STICKY))
-    assert "; Path=/foo/bar;" in await set_cookie(two, "/foo/bar/x")
+    assert "; Path=/foo/bar;" in await set_cookie(two, "/foo/bar")
+
+
+async def test_a_pattern_without_a_path_for_the_cookie_is_served_with_a_warning(two: World) -> None:
+    made = nginx_ingress(path="/foo/.*", use_regex="true", **STICKY)
+    two.proxy.apply(made)
+    assert await two.proxy.status("/foo/bar") == 200
+    assert "session-cookie-path" in two.proxy.messages(made)
+    assert two.proxy.errors(made) == []
+    two.proxy.apply(nginx_ingress(path="/foo/.*", use_regex="true", session_cookie_path="/foo", **STICKY))
+    assert "session-cookie-path" not in two.proxy.messages(made)
 
 
 async def test_the_cookie_has_its_age_and_its_end(two: World) -> None:
@@ -79,18 +103,20 @@ async def test_the_cookie_has_its_age_and_its_end(two: World) -> None:
 async def test_the_cookie_has_its_domain(two: World) -> None:
     two.proxy.apply(nginx_ingress(session_cookie_domain="foo.bar", **STICKY))
     assert "; Domain=foo.bar;" in await set_cookie(two)
+    two.proxy.apply(nginx_ingress(**STICKY))
+    assert "Domain" not in await set_cookie(two)
 
 
 async def test_routes_of_another_ingress_set_no_cookie(two: World) -> None:
-    two.proxy.apply(nginx_ingress(path="/foo", **STICKY), nginx_ingress("other", path="/bar"))
-    assert await set_cookie(two, "/foo") != ""
-    assert await set_cookie(two, "/bar") == ""
+    two.proxy.apply(nginx_ingress(path="/foo/bar", affinity="cookie"), nginx_ingress("other", path="/foo"))
+    assert "; Path=/foo/bar;" in await set_cookie(two, "/foo/bar")
+    assert await set_cookie(two, "/foo") == ""
 
 
 async def test_a_host_and_its_alias_and_an_ingress_without_host_set_the_cookie(two: World) -> None:
-    two.proxy.apply(nginx_ingress(server_alias="alias.example", **STICKY))
-    assert await set_cookie(two) != ""
-    assert await set_cookie(two, host="alias.example") != ""
+    two.proxy.apply(nginx_ingress(path="/bar", server_alias="a1.foo.com,a2.foo.com", **STICKY))
+    for host in (HOST, "a1.foo.com", "a2.foo.com"):
+        assert (await set_cookie(two, "/bar", host=host)).startswith("SERVERID=")
     two.proxy.apply(nginx_ingress("any", host="", **STICKY))
     assert await set_cookie(two, host="unknown.example") != ""
 
@@ -150,3 +176,43 @@ async def test_a_client_whose_endpoint_fails_returns_to_it_unless_it_shall_chang
         moved = await made.proxy.get(Cookie=first.cookie)
         assert (moved.status, moved.body) == (200, b"one")
         assert (moved.cookie != "") is (changes == "true")
+
+
+MODE = {
+    "affinity": "cookie",
+    "session_cookie_name": "hello-cookie",
+    "session_cookie_expires": "172800",
+    "session_cookie_max_age": "172800",
+    "session_cookie_hash": "sha1",
+    "ssl_redirect": "false",
+}
+
+
+@pytest.mark.parametrize("mode", ["persistent", "balanced"])
+async def test_a_client_stays_while_endpoints_come_and_moves_once_all_were_replaced(mode: str) -> None:
+    async with world(*"abcdefg") as made:
+
+        def scale(names: str) -> None:
+            slices = (endpoint_slice("all", *(["127.0.0.1"] * (name in names)), name=name, port=made.port(name))
+                      for name in "abcdefg")  # fmt: skip
+            made.proxy.apply(*slices)
+
+        made.proxy.apply(service("all"), nginx_ingress(to="all", affinity_mode=mode, **MODE))
+        scale("ab")
+        first = await made.proxy.get()
+        for names in ("abc", "abcd", "abcde"):
+            scale(names)
+            again = await made.proxy.get(Cookie=first.cookie)
+            assert (again.status, again.body, again.cookie) == (200, first.body, "")
+        scale("")
+        assert await made.proxy.status(Cookie=first.cookie) == 503
+        scale("fg")
+        moved = await made.proxy.get(Cookie=first.cookie)
+        assert moved.body in (b"f", b"g")
+        assert moved.cookie.startswith("hello-cookie=")
+
+
+@pytest.mark.parametrize("mode", ["persistent", "balanced"])
+async def test_new_clients_are_spread_over_all_endpoints(two: World, mode: str) -> None:
+    two.proxy.apply(nginx_ingress(affinity_mode=mode, **MODE))
+    assert set(await two.proxy.bodies(10)) == {"one", "two"}

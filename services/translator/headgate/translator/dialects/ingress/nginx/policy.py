@@ -419,6 +419,8 @@ def _stickiness(reading: Reading) -> Stickiness | None:
     written = reading.group("affinity")
     if written.get("kind") != "cookie":
         return None
+    if reading.group("paths").get("use_regex") and not written.get("path"):
+        reading.caution("affinity", "needs session-cookie-path where paths are patterns (use-regex)")
     age, expires = written.get("max_age_s"), written.get("expires_s")
     return Stickiness(
         cookie=written.get("cookie", COOKIE),
