@@ -56,9 +56,14 @@ async def test_a_certificate_is_needed_and_a_bad_one_or_none_is_a_400(shop: Worl
     assert b"ssl-client-cert" not in sent(shop)
 
 
-async def test_none_is_needed_if_verification_is_off(shop: World, tmp_path: Path) -> None:
-    shop.proxy.apply(nginx_ingress(**SECRET, auth_tls_verify_client="off", auth_tls_verify_depth="2"))
+@pytest.mark.parametrize("more", [{}, {"auth_tls_verify_depth": "2"}])
+async def test_none_is_needed_if_verification_is_off(shop: World, tmp_path: Path, more: dict[str, str]) -> None:
+    shop.proxy.apply(nginx_ingress(**SECRET, auth_tls_verify_client="on", **more))
+    assert [await status(shop), await status(shop, client(tmp_path))] == [400, 200]
+    shop.proxy.apply(nginx_ingress(**SECRET, auth_tls_verify_client="off", **more))
     assert [await status(shop), await status(shop, client(tmp_path))] == [200, 200]
+    shop.proxy.apply(nginx_ingress())
+    assert await status(shop) == 200
 
 
 async def test_an_optional_certificate_may_be_missing_and_must_not_be_bad(shop: World, tmp_path: Path) -> None:
