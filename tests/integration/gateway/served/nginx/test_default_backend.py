@@ -64,6 +64,19 @@ async def test_errors_are_answered_by_the_default_backend_which_is_told_of_them(
         assert f"|{header}|".lower() in told.lower()
 
 
+async def test_statuses_and_the_service_that_answers_for_them_can_change(shop: World) -> None:
+    shop.proxy.apply(nginx_ingress(custom_http_errors="404,500"))
+    asked = ("/404", "/500", "/503")
+    assert [(await shop.proxy.get(path)).status for path in asked] == [404, 404, 503]
+    assert (await shop.proxy.get("/500")).body == b"default backend - 404"
+    shop.proxy.apply(nginx_ingress(custom_http_errors="503"))
+    assert [(await shop.proxy.get(path)).body[:7] for path in asked] == [b"trace", b"trace", b"default"]
+    shop.proxy.apply(nginx_ingress("else", path="/404", custom_http_errors="404, 503,503"))
+    shop.proxy.apply(nginx_ingress(custom_http_errors="503", default_backend="errors"))
+    assert "|X-Code: 503|" in (await shop.proxy.get("/503")).body.decode()
+    assert (await shop.proxy.get("/404")).body == b"default backend - 404"
+
+
 async def test_errors_of_the_gateway_itself_are_answered_so_too(shop: World) -> None:
     shop.proxy.apply(
         nginx_ingress(allowlist_source_range="192.0.2.0/24", custom_http_errors="403", default_backend="errors")
@@ -74,10 +87,13 @@ async def test_errors_of_the_gateway_itself_are_answered_so_too(shop: World) -> 
 async def test_only_errors_of_the_gateway_are_answered_so_if_that_is_wanted(shop: World) -> None:
     rules = {**ERRORS, "disable_proxy_intercept_errors": "true"}
     shop.proxy.apply(
-        nginx_ingress(**rules),
+        nginx_ingress(**rules | {"disable_proxy_intercept_errors": "false"}),
         nginx_ingress("b", path="/denied", denylist_source_range="127.0.0.1", **rules | {"custom_http_errors": "403"}),
     )
-    assert (await shop.proxy.get("/404")).body == b"trace"
+    assert "|X-Code: 404|" in (await shop.proxy.get("/404")).body.decode()
+    shop.proxy.apply(nginx_ingress(**rules))
+    got = await shop.proxy.get("/404", X_Request_Id="proxy_intercept_errors")
+    assert (got.status, got.body) == (404, b"trace")
     assert (await shop.proxy.get("/denied")).status == 418
 
 
@@ -122,6 +138,16 @@ async def test_bad_statuses_drop_the_ingress_and_a_bad_service_is_ignored(shop: 
     shop.proxy.apply(nginx_ingress(custom_http_errors="200"), nginx_ingress("b", host="b.example", default_backend="-"))
     assert await shop.proxy.status("/503") == 404
     assert await shop.proxy.status("/201", host="b.example") == 201
+
+
+async def test_a_default_backend_of_all_is_a_service_like_any_other() -> None:
+    async with world("echo", settings=TranslationSettings(nginx=NginxSettings(default_backend="default/echo"))) as made:
+        metadata = {"name": "ingress-nginx-controller", "namespace": "ingress-nginx"}
+        made.proxy.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {}})
+        for host in ("127.0.0.1", "any.example"):
+            assert await made.proxy.bodies(1, host=host) == ["echo"]
+        made.proxy.delete(endpoint_slice("echo"), service("echo"))
+        assert await made.proxy.status() == 404
 
 
 FOR_ALL = TranslationSettings(nginx=NginxSettings(default_backend="default/errors"))

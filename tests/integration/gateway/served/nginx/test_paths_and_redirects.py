@@ -8,9 +8,11 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+from cryptography import x509
 
 from fakes.gateway.served import HOST
-from fakes.translator.applied import World, world
+from fakes.gateway.tls import Authority, unverified
+from fakes.translator.applied import World, pair, world
 from fakes.translator.deltas import ingress, ingress_class, tls_secret
 from fakes.translator.nginx import nginx_ingress
 
@@ -197,7 +199,7 @@ async def test_an_app_root_that_is_no_path_is_ignored(two: World, root: str) -> 
     assert await two.proxy.bodies(1, "/") == ["one"]
 
 
-@pytest.mark.parametrize(("code", "status"), [(None, 301), ("307", 307), ("200", 301), ("308", 308)])
+@pytest.mark.parametrize(("code", "status"), [(None, 301), ("302", 302), ("307", 307), ("200", 301), ("308", 308)])
 async def test_permanent_redirect_and_its_code(two: World, code: str | None, status: int) -> None:
     codes = {"permanent_redirect_code": code} if code else {}
     two.proxy.apply(nginx_ingress(permanent_redirect="http://redirect.example/x?a=b", **codes))
@@ -216,6 +218,10 @@ async def test_relative_redirects_name_no_host(two: World) -> None:
     assert (await two.proxy.get("/"))["location"] == f"http://{HOST}/new"
     two.proxy.apply(nginx_ingress(permanent_redirect="/new", relative_redirects="true"))
     assert (await two.proxy.get("/"))["location"] == "/new"
+    two.proxy.apply(nginx_ingress(permanent_redirect="/new", relative_redirects="false"))
+    assert (await two.proxy.get("/"))["location"] == f"http://{HOST}/new"
+    two.proxy.apply(nginx_ingress(relative_redirects="true"))
+    assert await two.proxy.bodies(1) == ["one"]
 
 
 async def test_a_redirect_to_another_scheme_drops_the_ingress(two: World) -> None:
@@ -233,6 +239,7 @@ async def test_a_bad_update_of_one_that_drops_leaves_the_last_good_version(two: 
 
 async def test_force_ssl_redirect_without_a_certificate(two: World) -> None:
     two.proxy.apply(nginx_ingress(force_ssl_redirect="true"))
+    assert (await two.proxy.get())["location"] == f"https://{HOST}"
     redirected = await two.proxy.get("/app/?a=b")
     assert (redirected.status, redirected["location"]) == (308, f"https://{HOST}/app/?a=b")
     assert (await two.proxy.get("/app/"))["location"] == f"https://{HOST}/app"
@@ -282,6 +289,20 @@ async def test_from_to_www_redirects_the_host_with_www(two: World) -> None:
 async def test_from_to_www_redirects_the_host_without_www(two: World) -> None:
     two.proxy.apply(nginx_ingress(host=f"www.{HOST}", from_to_www_redirect="true"))
     assert (await two.proxy.get("/", host=HOST))["location"] == f"http://www.{HOST}:80"
+
+
+async def test_from_to_www_keeps_the_scheme_and_has_the_certificate(two: World) -> None:
+    made = nginx_ingress(from_to_www_redirect="true", enable_cors="false")
+    made["spec"]["tls"] = [{"hosts": [HOST, f"www.{HOST}"], "secretName": "cert"}]
+    issued = Authority().issue(HOST, *map(x509.DNSName, (HOST, f"www.{HOST}")))
+    two.proxy.apply(pair("cert", issued, HOST, f"www.{HOST}"), made)
+    redirected = await two.proxy.proxy.secure(server_name=f"www.{HOST}", host=f"www.{HOST}")
+    assert (redirected.status, redirected["location"]) == (308, f"https://{HOST}:443")
+    client = await two.proxy.proxy.connect(unverified(), f"www.{HOST}")
+    presented = client.writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
+    assert x509.load_der_x509_certificate(presented) == issued.certificate
+    assert (await two.proxy.proxy.secure(host=HOST)).status == 200
+    assert sent(two, "Host") == HOST
 
 
 async def test_from_to_www_leaves_a_host_of_its_own(two: World) -> None:

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from fakes.gateway.proxied import Conversation
+from fakes.gateway.served import asking, read_answer
 from fakes.translator.applied import World, switching, world
 from fakes.translator.deltas import endpoint_slice, service
 from fakes.translator.nginx import nginx_ingress
@@ -180,7 +181,8 @@ async def test_a_limit_that_cannot_be_read_drops_the_ingress(one: World) -> None
     assert one.proxy.errors(broken) == ["InvalidAnnotation"]
 
 
-async def test_limit_connections() -> None:
+@pytest.mark.parametrize(("limit", "requests"), [(2, 3), (8, 20)])
+async def test_limit_connections(limit: int, requests: int) -> None:
     release = asyncio.Event()
 
     async def slow(conversation: Conversation) -> None:
@@ -189,12 +191,14 @@ async def test_limit_connections() -> None:
         await conversation.send(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
 
     async with world(one=slow) as made:
-        made.proxy.apply(nginx_ingress(limit_connections="2"))
-        waiting = [asyncio.create_task(made.proxy.status()) for _ in range(2)]
-        await until(lambda: len(made.servers["one"].heads) == 2)
-        assert await made.proxy.status() == 503
+        made.proxy.apply(nginx_ingress())
+        made.proxy.apply(nginx_ingress(limit_connections=str(limit)))
+        waiting = [asyncio.create_task(made.proxy.status()) for _ in range(requests)]
+        await until(lambda: sum(task.done() for task in waiting) == requests - limit)
+        assert len(made.servers["one"].heads) == limit
         release.set()
-        assert await asyncio.gather(*waiting) == [200, 200]
+        assert sorted(await asyncio.gather(*waiting)) == [200] * limit + [503] * (requests - limit)
+        assert await made.proxy.status() == 200
 
 
 async def test_limit_rate_slows_answers() -> None:
@@ -203,10 +207,17 @@ async def test_limit_rate_slows_answers() -> None:
         await conversation.send(b"HTTP/1.1 200 OK\r\nContent-Length: 307200\r\n\r\n" + b"x" * 307200)
 
     async with world(one=large) as made:
-        made.proxy.apply(nginx_ingress(limit_rate="100", limit_rate_after="100"))
+        made.proxy.apply(nginx_ingress(proxy_buffering="on", limit_rate="100", limit_rate_after="100"))
         started = time.monotonic()
         assert (await made.proxy.get()).body == b"x" * 307200
         assert time.monotonic() - started > 0.5
+        made.proxy.apply(nginx_ingress(proxy_buffering="on", limit_rate="1"))
+        client = await made.proxy.proxy.connect()
+        await client.send(asking())
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(read_answer(client), 0.5)
+        made.proxy.apply(nginx_ingress(proxy_buffering="on", limit_rate="9000"))
+        assert (await made.proxy.get()).body == b"x" * 307200
 
 
 # Mirrors
