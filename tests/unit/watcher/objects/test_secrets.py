@@ -78,8 +78,9 @@ def test_empty_authorities_are_absent_and_an_empty_revocation_list_is_unreadable
     assert (sealed.authorities_pem, sealed.revocations_pem) == (None, "")
 
 
-def test_what_is_public_stands_beside_the_sealed_values() -> None:
-    certificate = sealed_of(seal_secret(SECRET, SEALER)).certificate
+@pytest.mark.parametrize("secret", [SECRET, {**SECRET, "type": "Opaque"}, OPAQUE_PAIR])
+def test_what_is_public_stands_beside_the_sealed_values(secret: dict[str, Any]) -> None:
+    certificate = sealed_of(seal_secret(secret, SEALER)).certificate
     assert certificate is not None
     assert certificate.names == ("a.example",)
     assert certificate.problem is None
@@ -104,6 +105,7 @@ def test_a_value_that_is_no_base64_is_named() -> None:
     [
         (SECRET, "tls.key", Purpose.PRIVATE_KEY),
         (SECRET, "tls.crt", Purpose.VALUE),
+        ({**SECRET, "type": "Opaque"}, "tls.key", Purpose.PRIVATE_KEY),
         (OPAQUE_PAIR, "key", Purpose.PRIVATE_KEY),
         ({"type": "Opaque", "data": {"key": "c2VzYW1l"}}, "key", Purpose.VALUE),
     ],

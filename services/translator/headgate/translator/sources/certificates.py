@@ -1,4 +1,6 @@
-"""Certificates from sealed Secrets of type kubernetes.io/tls. The translator sees what is public of them only."""
+"""Certificates from sealed Secrets, of type kubernetes.io/tls or with the same keys. The translator sees only what is
+public of them.
+"""
 
 from collections.abc import Iterator, Set
 from typing import NamedTuple
@@ -14,7 +16,7 @@ from headgate.translator.world.graph import Level, Lookups, Rule
 from headgate.translator.world.world import StoredKind
 
 TLS_TYPE = "kubernetes.io/tls"
-KEY_FIELD = "tls.key"
+CHAIN_FIELD, KEY_FIELD = "tls.crt", "tls.key"
 OPAQUE_KEY_FIELD = "key"
 """Beside `cert`, as Apache APISIX names the two."""
 _NOT_TLS = f"is not of type {TLS_TYPE}"
@@ -38,7 +40,7 @@ class TlsSecret(NamedTuple):
     @property
     def key_field(self) -> str:
         """Under which the private key of the certificate is."""
-        return KEY_FIELD if self.is_tls else OPAQUE_KEY_FIELD
+        return _key_field(self.sealed, self.is_tls)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -66,8 +68,14 @@ def _problem(sealed: SealedSecret, is_tls: bool) -> str | None:
         return "has no certificate under tls.crt" if is_tls else _NOT_TLS
     if sealed.certificate.problem:
         return f"cannot be used: {sealed.certificate.problem}"
-    key = KEY_FIELD if is_tls else OPAQUE_KEY_FIELD
+    key = _key_field(sealed, is_tls)
     return None if key in sealed.values else f"has no private key under {key}"
+
+
+def _key_field(sealed: SealedSecret | None, is_tls: bool) -> str:
+    """Choose between the two pairs as watchers do."""
+    has_pair = is_tls or (sealed is not None and sealed.values.keys() >= {CHAIN_FIELD, KEY_FIELD})
+    return KEY_FIELD if has_pair else OPAQUE_KEY_FIELD
 
 
 def restore_secret(secret: TlsSecret) -> JsonObject:

@@ -32,7 +32,7 @@ def seal_secret(secret: JsonObject, sealer: Sealer) -> JsonObject:
     """
     values, unreadable = decode_data(secret)
     is_tls = secret.get("type") == TLS_TYPE
-    chain, key = PAIR if is_tls else OPAQUE_PAIR
+    chain, key = PAIR if is_tls or values.keys() >= set(PAIR) else OPAQUE_PAIR
     has_pair = is_tls or (chain in values and key in values)
     # Issuers that have no authority to name leave ca.crt empty: as good as absent. An empty list of revocations is
     # none that can be read: taken for absent it would let everybody in again.

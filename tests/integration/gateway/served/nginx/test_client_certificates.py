@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from cryptography import x509
 
-from fakes.gateway.served import HOST
-from fakes.gateway.tls import Authority
+from fakes.gateway.served import HOST, asking, read_answer
+from fakes.gateway.tls import Authority, unverified
 from fakes.gateway.tls_listener import client_context
-from fakes.translator.applied import World, world
+from fakes.translator.applied import World, pair, world
 from fakes.translator.deltas import tls_secret
 from fakes.translator.nginx import nginx_ingress
 
@@ -193,3 +193,21 @@ async def test_other_settings_of_tls_leave_the_certificate_needed(shop: World, t
     assert [await status(shop), await status(shop, client(tmp_path))] == [400, 200]
     with pytest.raises((ssl.SSLError, ConnectionError)):
         await status(shop, client_context(maximum_version=ssl.TLSVersion.TLSv1_2))
+
+
+@pytest.mark.parametrize("kind", ["Opaque", "kubernetes.io/tls"])
+async def test_one_secret_may_have_the_certificate_of_the_host_and_the_authorities(tmp_path: Path, kind: str) -> None:
+    issued = Authority("server").issue(HOST, x509.DNSName(HOST))
+    both = pair("both", issued, HOST) | {"type": kind}
+    both["sealed"]["authorities_pem"] = AUTHORITY.pem.decode()
+    async with world("one") as made:
+        ingress = nginx_ingress(auth_tls_secret="default/both")
+        ingress["spec"]["tls"] = [{"hosts": [HOST], "secretName": "both"}]
+        made.proxy.apply(both, ingress)
+        assert made.proxy.problems(ingress) == []
+        for context, expected in ((unverified(), 400), (client(tmp_path), 200)):
+            connection = await made.proxy.proxy.connect(context)
+            presented = connection.writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
+            assert x509.load_der_x509_certificate(presented) == issued.certificate
+            await connection.send(asking())
+            assert (await read_answer(connection)).status == expected
