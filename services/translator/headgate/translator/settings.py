@@ -86,6 +86,12 @@ class TranslatorSettings(LeaseSettings, StoreSettings):
         "custom-http-errors of Ingresses without a default-backend; none by default. It is read from the ConfigMap's "
         "cluster, and has to be there with the ConfigMap.",
     )
+    nginx_default_ssl_certificate: str = Field(
+        default="",
+        description="TLS Secret, as namespace/name, whose certificate is presented for hosts that have none; by "
+        "default gateways present their own. It is read from the ConfigMap's cluster, and has to be there with the "
+        "ConfigMap.",
+    )
     nginx_disable_catch_all: bool = Field(
         default=False,
         description="Leave out Ingresses that have a default backend, with their rules; off by default, as in "
@@ -250,6 +256,7 @@ class TranslatorSettings(LeaseSettings, StoreSettings):
                 disable_external_names=self.nginx_disable_svc_external_name,
                 allow_snippets=self.nginx_allow_snippets,
                 default_backend=self.nginx_default_backend_service,
+                default_certificate=self.nginx_default_ssl_certificate,
             ),
         )
 

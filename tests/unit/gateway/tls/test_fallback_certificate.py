@@ -15,6 +15,7 @@ from fakes.gateway.tls import Authority, Issued
 from fakes.gateway.tls_listener import client_context, entry, tls_listener
 from fakes.waiting import until
 from headgate.common.errors import SettingsError
+from headgate.common.table import OTHER_NAMES
 from headgate.gateway.observability.metrics import ProxyCollector
 from headgate.gateway.settings import GatewaySettings
 from headgate.gateway.tls import FALLBACK_NAME, CertificateStore
@@ -43,6 +44,15 @@ async def test_certificate_of_the_table_can_be_the_fallback() -> None:
     assert await presented(store, "bar.com") == "wild.com"
     store.set_certificates([entry("foo.com", key="c1/default/foo")])
     assert await presented(store, "bar.com") == FALLBACK_NAME
+
+
+async def test_a_certificate_for_other_names_is_the_fallback_unless_the_gateway_has_one_of_its_own() -> None:
+    store, own = CertificateStore(), CertificateStore(default_key="c1/default/b")
+    for each in (store, own):
+        each.set_certificates([entry("foo.com", OTHER_NAMES, key="c1/default/a"), entry("b.com", key="c1/default/b")])
+    assert await presented(store, "bar.com") == "foo.com"
+    assert await presented(store, "b.com") == "b.com"
+    assert await presented(own, "bar.com") == "b.com"
 
 
 async def test_unusable_fallback_of_the_table_leaves_the_gateways_own() -> None:

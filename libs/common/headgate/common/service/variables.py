@@ -95,6 +95,7 @@ SETTING_NAMES: Final = frozenset(
         "nginx_allow_snippets",
         "nginx_configmap",
         "nginx_default_backend_service",
+        "nginx_default_ssl_certificate",
         "nginx_disable_catch_all",
         "nginx_disable_svc_external_name",
         "nginx_enable_ssl_passthrough",

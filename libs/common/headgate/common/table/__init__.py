@@ -53,7 +53,7 @@ from headgate.common.table.route import (
 )
 from headgate.common.table.sending import Retries, RetryCondition, Stickiness, Timeouts
 from headgate.common.table.streams import MqttConnect, StreamRoute, WeightedUpstream
-from headgate.common.table.tls import Certificate, ClientAuth, TlsPolicy
+from headgate.common.table.tls import OTHER_NAMES, Certificate, ClientAuth, TlsPolicy
 from headgate.common.table.tracing import Tracing
 from headgate.common.table.upstream import (
     ActiveCheck,
@@ -76,6 +76,7 @@ __all__ = [
     "ENTRIES",
     "HTTPS_LISTENER",
     "HTTP_LISTENER",
+    "OTHER_NAMES",
     "OWN_LISTENERS",
     "ActiveCheck",
     "AllOf",

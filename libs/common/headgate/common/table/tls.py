@@ -1,11 +1,14 @@
 """Certificates, and what is asked of TLS clients."""
 
-from typing import Literal
+from typing import Final, Literal
 
 from pydantic import Field
 
 from headgate.common.sealing import ClusterValue
 from headgate.common.table.base import Entry, Provenance
+
+OTHER_NAMES: Final = ""
+"""The server name of a certificate for names that no other has, and for clients that send none."""
 
 
 class Certificate(Entry):
@@ -14,13 +17,18 @@ class Certificate(Entry):
     key: str
     """Unique in the table: `<cluster>/<namespace>/<secret>`."""
     server_names: tuple[str, ...]
-    """Lower case, sorted; `*.foo.com` for exactly one more label."""
+    """Lower case, sorted; `*.foo.com` for exactly one more label, and `OTHER_NAMES`."""
     chain_pem: str
     private_key: ClusterValue
     fingerprint: str
     not_after: str = ""
     """RFC 3339."""
     provenance: Provenance
+
+    @property
+    def shown_names(self) -> tuple[str, ...]:
+        """The server names as people read them."""
+        return tuple(name or "any other name" for name in self.server_names)
 
 
 class ClientAuth(Entry):

@@ -28,7 +28,7 @@ def lines_of(entries: Iterable[TableEntry], now: datetime) -> list[CertificateLi
         CertificateLine(
             secret=f"{one.provenance.namespace}/{one.provenance.name}",
             cluster=one.provenance.cluster,
-            hosts=one.server_names,
+            hosts=one.shown_names,
             not_after=one.not_after,
             left=time_left(one, now),
         )

@@ -38,7 +38,7 @@ def expiry_problems(
         remedy = (
             "and one that was renewed since is not presented while the table is pinned"
             if is_pinned
-            else f"renew it in the Secret; it is presented for {', '.join(certificate.server_names) or 'no host'}"
+            else f"renew it in the Secret; it is presented for {', '.join(certificate.shown_names) or 'no host'}"
         )
         ending = "CertificateEnded" if has_ended else "CertificateEnds"
         yield (

@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives import hashes
 
 from headgate.common.pem import load_key_pair
 from headgate.common.secret import Secret
+from headgate.common.table import OTHER_NAMES
 from headgate.gateway.tls.handshake import Chosen, HandshakeCounts, ListenerContext, ServerConnection
 from headgate.gateway.tls.loading import self_signed
 from headgate.gateway.tls.policy import HostTls, put_into_effect
@@ -111,8 +112,8 @@ class CertificateStore:
 
     @property
     def fallback(self) -> CertificateEntry:
-        """The certificate for names that have none."""
-        return self._from_table or self._own
+        """The certificate for names that have none: by the gateway's own setting, then by the table."""
+        return self._from_table or self._by_name.get(OTHER_NAMES) or self._own
 
     def set_certificates(self, entries: Iterable[CertificateEntry]) -> None:
         """Replace all certificates of the table."""

@@ -14,7 +14,7 @@ from fakes.translator.applied import World, world
 from fakes.translator.deltas import applied, endpoint_slice, ingress_class, ref_of, service, tls_secret
 from fakes.translator.nginx import nginx_ingress
 from headgate.common.snapshot import decode_chunk
-from headgate.common.table import BackendTls, StreamRoute, Upstream, VirtualHost
+from headgate.common.table import BackendTls, Certificate, StreamRoute, Upstream, VirtualHost
 from headgate.translator.annotations.nginx.options import OPTION_ROWS, OPTIONS
 from headgate.translator.composition import DIALECTS
 from headgate.translator.offline import translate_all
@@ -319,3 +319,25 @@ def test_external_names_are_no_backends_by_a_setting() -> None:
     found = entries(named, rooted(enable_cors="false"), settings=settings)
     (closed,) = (entry for entry in found if isinstance(entry, Upstream))
     assert "nginx_disable_svc_external_name" in (closed.unavailable or "")
+
+
+def default_certificate(*manifests: Any) -> list[tuple[str, ...]]:
+    """Return the server names of the certificates of a table with the setting."""
+    settings = TranslationSettings(nginx=NginxSettings(default_certificate="default/cert"))
+    found = entries(options(), *manifests, settings=settings)
+    return [entry.server_names for entry in found if isinstance(entry, Certificate)]
+
+
+def test_the_default_certificate_is_for_all_names_that_have_none() -> None:
+    assert default_certificate(tls_secret("cert", "any.example")) == [("",)]
+    secured = nginx_ingress()
+    secured["spec"]["tls"] = [{"hosts": [HOST], "secretName": "cert"}]
+    assert default_certificate(tls_secret("cert", HOST), secured) == [("", HOST)]
+
+
+def test_a_default_certificate_that_is_not_there_is_a_problem_of_the_config_map() -> None:
+    settings = TranslationSettings(nginx=NginxSettings(default_certificate="default/cert"))
+    translated = translate_all([applied(options())], settings)
+    (problem,) = translated.problems[ref_of(options())]
+    assert "Secret default/cert" in problem.message
+    assert "not found" in problem.message

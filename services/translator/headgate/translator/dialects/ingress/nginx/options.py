@@ -8,6 +8,7 @@ from headgate.common.problems import Problem, Severity
 from headgate.common.resources import ObjectRef
 from headgate.common.table import (
     ANY_HOST,
+    OTHER_NAMES,
     Backend,
     PathMatch,
     PathType,
@@ -23,9 +24,18 @@ from headgate.translator.annotations.nginx.row import NginxAnnotation
 from headgate.translator.annotations.reading import Reading
 from headgate.translator.dialects.ingress.nginx.client_connections import own_listeners
 from headgate.translator.dialects.ingress.nginx.default_backend import default_backend_of_all
-from headgate.translator.fragments.fragment import BackendUse, Fragment, Identity, RouteClaim, StreamClaim
+from headgate.translator.fragments.fragment import (
+    BackendUse,
+    CertificateRef,
+    Fragment,
+    Identity,
+    NameClaim,
+    RouteClaim,
+    StreamClaim,
+)
 from headgate.translator.fragments.upstream_refs import ServicePortRef
 from headgate.translator.manifests.reading import shown
+from headgate.translator.sources.certificates import SECRETS
 from headgate.translator.sources.config_maps import CONFIG_MAPS, ConfigMap
 from headgate.translator.world.graph import Level, Lookups, Rule
 from headgate.translator.world.settings import TranslationSettings
@@ -119,9 +129,13 @@ def translate_config_map(ref: ObjectRef, config_map: ConfigMap, lookups: Lookups
     identity, place, nginx = identify_config_map(ref, config_map), f"{ref.namespace}/{ref.name}", lookups.settings.nginx
     if place == nginx.config_map:
         reading = read_options(config_map)
-        listeners = own_listeners(ref, reading)
-        other = _of_other_hosts(ref, identity, lookups)
-        return replace(other, own_listeners=listeners, problems=tuple(reading.problems))
+        names, faults = _default_certificate(ref.cluster, lookups)
+        return replace(
+            _of_other_hosts(ref, identity, lookups),
+            names=names,
+            own_listeners=own_listeners(ref, reading),
+            problems=(*reading.problems, *faults),
+        )
     problems: list[Problem] = []
     found = [
         service
@@ -150,6 +164,20 @@ def _of_other_hosts(ref: ObjectRef, identity: Identity, lookups: Lookups) -> Fra
     )
     claim = RouteClaim(ANY_HOST, route, "", is_alias=True)
     return Fragment(identity, routes=(claim,), backends=(BackendUse(backend, "", ""),))
+
+
+def _default_certificate(cluster: str, lookups: Lookups) -> tuple[tuple[NameClaim, ...], tuple[Problem, ...]]:
+    """Return the claim of the certificate for names that have none, and what is wrong with it."""
+    place = lookups.settings.nginx.default_certificate
+    if not place or lookups.is_assumed:
+        return (), ()
+    namespace, _, name = place.partition("/")
+    secret = lookups.get(SECRETS, namespace, name)
+    if secret is None or secret.problem:
+        fault = "not found; it must be of type kubernetes.io/tls" if secret is None else secret.problem
+        message = f"Secret {place} of the setting nginx_default_ssl_certificate {fault}; gateways present their own"
+        return (), (Problem(reason="InvalidCertificate", field="data", value=shown(place), message=message),)
+    return (NameClaim(OTHER_NAMES, CertificateRef(cluster, namespace, name), "data"),), ()
 
 
 def _stream(
