@@ -260,11 +260,11 @@ async def test_peers_that_are_not_trusted_send_no_header() -> None:
 class Web(asyncio.Protocol):
     """Stands for the HTTP server: says who it thinks the client is."""
 
-    def __init__(self, client: tuple[str, int] | None) -> None:
-        self.client = client
+    def __init__(self, told: Addresses | None) -> None:
+        self.told = told
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        transport.write(f"web {self.client and self.client[0]}\n".encode())
+        transport.write(f"web {self.told and self.told.source[0]}\n".encode())
         transport.close()
 
 

@@ -8,7 +8,7 @@ from typing import cast
 
 from headgate.gateway.listeners.sharing import SharedListener
 from headgate.gateway.model.networks import parse_networks
-from headgate.gateway.net.proxy_protocol import SocketAddress
+from headgate.gateway.net.proxy_protocol import Addresses
 from headgate.gateway.proxy.context import Connection, ProxyContext
 from headgate.gateway.proxy.http1.server import ClientConnection
 from headgate.gateway.streams.context import StreamContext
@@ -62,9 +62,13 @@ class HttpPort:
         )
         self.configure(settings)
 
-    def _accept(self, client: SocketAddress | None) -> asyncio.Protocol:
-        address = client[0].encode() if client is not None else b""
-        return cast(asyncio.Protocol, ClientConnection(self._contexts[-1], self._scheme, self._shown, address))
+    def _accept(self, told: Addresses | None) -> asyncio.Protocol:
+        address, shown = b"", self._shown
+        if told is not None:
+            address, port = told.source[0].encode(), told.destination[1]
+            if port != self.number:
+                shown = str(port).encode()
+        return cast(asyncio.Protocol, ClientConnection(self._contexts[-1], self._scheme, shown, address))
 
     def configure(self, settings: PortSettings) -> None:
         """Treat new connections so."""

@@ -10,7 +10,7 @@ import socket
 import ssl
 from collections.abc import Callable
 
-from headgate.gateway.net.proxy_protocol import SocketAddress
+from headgate.gateway.net.proxy_protocol import Addresses
 from headgate.gateway.net.sockets import BACKLOG
 from headgate.gateway.streams.acceptor import Acceptor
 from headgate.gateway.streams.context import StreamContext
@@ -18,8 +18,8 @@ from headgate.gateway.streams.identify import identify
 from headgate.gateway.streams.ports import PortPlan
 from headgate.gateway.streams.tcp import StreamConnection
 
-MakeProtocol = Callable[[SocketAddress | None], asyncio.Protocol]
-"""Makes what serves a connection. The argument is the client that a PROXY header named; None: ask the transport."""
+MakeProtocol = Callable[[Addresses | None], asyncio.Protocol]
+"""Makes what serves a connection. The argument is both ends as a PROXY header named them; None: ask the transport."""
 
 
 class SharedListener:
@@ -187,11 +187,11 @@ class SharedListener:
         if found.route is not None:
             await StreamConnection(context, found.route, found.addresses, found.server_name).open(accepted)
             return
-        client = found.addresses.source if expects_header else None
+        told = found.addresses if expects_header else None
         # A failed handshake is the client's affair; the loop has closed the connection.
         with contextlib.suppress(OSError):
             await asyncio.get_running_loop().connect_accepted_socket(
-                lambda: self._make_protocol(client),
+                lambda: self._make_protocol(told),
                 accepted,
                 ssl=self._tls,
                 ssl_handshake_timeout=self._handshake_timeout_s,

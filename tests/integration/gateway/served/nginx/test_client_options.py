@@ -91,16 +91,26 @@ async def test_the_address_stands_in_the_header_that_the_option_names(one: World
     assert sent(one)["x-real-ip"] == "5.6.7.8"
 
 
-@pytest.mark.parametrize("also", [{}, {"use_forwarded_headers": "true"}])
-async def test_with_proxy_headers_no_other_header_names_the_client(one: World, also: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    ("also", "address"),
+    [
+        ({}, "203.0.113.9"),
+        ({"enable_real_ip": "true"}, "203.0.113.9"),
+        ({"use_forwarded_headers": "true"}, "1.2.3.4"),
+        ({"use_forwarded_headers": "true", "proxy_real_ip_cidr": "127.0.0.0/8"}, "203.0.113.9"),
+    ],
+)
+async def test_with_proxy_headers_another_header_names_the_client_if_they_name_a_trusted_proxy(
+    one: World, also: dict[str, str], address: str
+) -> None:
     one.proxy.apply(options(use_proxy_protocol="true", **also))
     client = await one.proxy.proxy.connect()
     await client.send(write_proxy_header(1, Addresses(("203.0.113.9", 1), ("127.0.0.1", 2))))
     await client.send(asking(X_Forwarded_For="1.2.3.4", X_Forwarded_Proto="https"))
     assert (await read_answer(client)).status == 200
     headers = sent(one)
-    assert (headers["x-real-ip"], headers["x-forwarded-for"]) == ("203.0.113.9", "203.0.113.9")
-    assert headers["x-forwarded-proto"] == ("https" if also else "http")
+    assert (headers["x-real-ip"], headers["x-forwarded-for"].split(", ")[0]) == (address, address)
+    assert headers["x-forwarded-proto"] == ("https" if address == "1.2.3.4" else "http")
 
 
 async def test_a_connection_without_the_proxy_header_is_closed(one: World) -> None:

@@ -73,3 +73,43 @@ async def test_other_ingresses_have_no_such_headers() -> None:
         assert not [
             name for name in headers(made) if name.startswith(("x-original-", "x-scheme", "x-forwarded-scheme"))
         ]
+
+
+# use-forwarded-headers
+
+
+@pytest.mark.parametrize(
+    ("claimed", "host"),
+    [("myhost", "myhost"), ("myhost.com, another.host,example.net", "myhost.com"), ("my host", "a.example")],
+)
+async def test_first_forwarded_host_goes_to_the_upstream_and_the_requests_own_chooses_the_route(
+    one: World, claimed: str, host: str
+) -> None:
+    one.proxy.apply(options(use_forwarded_headers="true"))
+    assert await one.proxy.status(X_Forwarded_Host=claimed, X_Forwarded_Port="1234", X_Forwarded_For="1.2.3.4") == 200
+    sent = headers(one)
+    assert (sent["host"], sent["x-forwarded-host"], sent["x-original-forwarded-host"]) == (host, host, claimed)
+    assert (sent["x-forwarded-port"], sent["x-forwarded-for"].split(", ")[0]) == ("1234", "1.2.3.4")
+    one.proxy.apply(options(use_forwarded_headers="false"))
+    await one.proxy.status(X_Forwarded_Host=claimed)
+    assert (headers(one)["host"], headers(one)["x-forwarded-host"]) == ("a.example", "a.example")
+
+
+async def test_redirects_to_https_name_the_forwarded_host_without_its_port(one: World) -> None:
+    one.proxy.apply(options(use_forwarded_headers="true"), classed(force_ssl_redirect="true"))
+    got = await one.proxy.get(X_Forwarded_Host="example.com:80")
+    assert (got.status, got["location"]) == (308, "https://example.com")
+
+
+async def test_vhost_of_an_ingress_goes_before_the_forwarded_host(one: World) -> None:
+    one.proxy.apply(options(use_forwarded_headers="true"), classed(upstream_vhost="v.example"))
+    await one.proxy.get(X_Forwarded_Host="example.com")
+    assert (headers(one)["host"], headers(one)["x-forwarded-host"]) == ("v.example", "example.com")
+
+
+async def test_real_ip_believes_the_address_alone(one: World) -> None:
+    one.proxy.apply(options(enable_real_ip="true"))
+    assert await one.proxy.status(**CLAIMS) == 200
+    sent = headers(one)
+    assert (sent["host"], sent["x-forwarded-host"], sent["x-forwarded-proto"]) == ("a.example", "a.example", "http")
+    assert (sent["x-forwarded-for"], sent["x-forwarded-port"]) == ("1.2.3.4", str(one.proxy.proxy.port))

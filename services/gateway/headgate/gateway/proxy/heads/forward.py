@@ -8,7 +8,8 @@ the client claims is dropped unless it is trusted), `X-Request-ID`, our own fram
 import secrets
 from typing import TYPE_CHECKING, Final
 
-from headgate.gateway.proxy.heads.head import AnswerHead, RequestFields
+from headgate.gateway.proxy.errors import FramingError
+from headgate.gateway.proxy.heads.head import AnswerHead, RequestFields, normal_host
 
 if TYPE_CHECKING:
     from headgate.gateway.proxy.endpoint_pool import EndpointPool
@@ -80,6 +81,21 @@ def nginx_lines(fields: RequestFields, origin: "Peer") -> bytes:
             if value := claimed.get(name):
                 lines += line % value
     return lines
+
+
+def take_forwarded_host(fields: RequestFields) -> None:
+    """Put the first host that trusted proxies forwarded in the place of the request's, as ingress-nginx does.
+
+    The route was chosen by the request's own.
+    """
+    claimed = fields.forwarded.pop(b"x-forwarded-host", b"").partition(b",")[0].strip(b" \t")
+    if not claimed:
+        return
+    try:
+        fields.host = normal_host(claimed)
+    except FramingError:
+        return
+    fields.host_line = claimed
 
 
 _REPLACED: Final = (b"x-scheme", b"x-forwarded-scheme", b"x-original-forwarded-for", b"x-original-forwarded-host")

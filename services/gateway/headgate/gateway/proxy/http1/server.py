@@ -56,7 +56,7 @@ class ClientConnection(ClosingSide):
     )
 
     def __init__(self, context: ProxyContext, scheme: bytes, port: bytes, client: bytes = b"") -> None:
-        """Begin to serve a connection; `client` is its address, if the transport's is not the client's."""
+        """Begin to serve a connection to a port; `client` is its address, if a PROXY header named both."""
         super().__init__(context)
         self._scheme = scheme
         self._port = port
@@ -95,7 +95,9 @@ class ClientConnection(ClosingSide):
         address, addresses = ends_of_connection(transport, self._client.decode())
         tls = transport.get_extra_info("ssl_object") if self._scheme == b"https" else None
         trusted = context.trusted is not None and context.trusted.includes(address)
-        self.peer = Peer(address.encode(), self._scheme, self._port, addresses, tls, is_trusted=trusted)
+        # Whoever sends a PROXY header for port 443 on a plain connection has ended TLS before.
+        scheme = b"https" if self._client and self._port == b"443" else self._scheme
+        self.peer = Peer(address.encode(), scheme, self._port, addresses, tls, is_trusted=trusted)
         self._raw_transport = cast(asyncio.Transport, transport)
         if context.limits is not None and not self._enter(context.limits):
             return

@@ -15,8 +15,7 @@ CLIENTS: Final = (
         does="Proxies in front are believed what they say of address, scheme, host and port in `X-Forwarded-*`. "
         "`proxy-real-ip-cidr` names them.",
         example="true",
-        approximation="the Host that upstreams get stays that of the request, and a scheme that is neither `http` nor "
-        "`https` counts as none",
+        approximation="a scheme that is neither `http` nor `https` counts as none",
     ),
     NginxAnnotation(
         name="enable-real-ip",

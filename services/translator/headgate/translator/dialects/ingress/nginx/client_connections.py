@@ -40,7 +40,11 @@ def _trust(port: dict[str, Any]) -> dict[str, Any]:
 
 
 def _connections(port: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields that are said. Where PROXY headers name the client, no other header does, as with nginx."""
+    """Return the fields that are said.
+
+    Where PROXY headers name the client, no other header does, as with nginx; unless that client is a proxy that is
+    believed what it forwards.
+    """
     fields = {name: port[name] for name in _AS_THEY_ARE if port.get(name)}
     if port.get("idle_timeout_s"):
         fields["idle_timeout_s"] = port["idle_timeout_s"]
@@ -50,11 +54,10 @@ def _connections(port: dict[str, Any]) -> dict[str, Any]:
         fields["max_streams"] = min(port["max_streams"], _MAX_STREAMS)
     if port.get("underscores"):
         fields["underscore_names"] = "allow"
-    if _trust(port):
+    if _trust(port) and not port.get("forwarded"):
+        fields["forwarded_headers"] = False
         if port.get("proxy_protocol"):
             fields["forwarded_address"] = False
-        if not port.get("forwarded"):
-            fields["forwarded_headers"] = False
     return fields
 
 
