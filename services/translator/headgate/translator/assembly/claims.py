@@ -61,7 +61,7 @@ def claimed_spots(fragment: Fragment | None) -> dict[HostPath, None]:
     """Return what an object contends for at each host."""
     if fragment is None:
         return {}
-    routed = (HostPath(claim.host, claim.route.path.value) for claim in fragment.routes)
+    routed = (HostPath(claim.host, claim.route.path.value) for claim in fragment.routes if not claim.is_rest)
     canaried = (HostPath(claim.host, claim.path.value) for claim in fragment.canaries)
     return dict.fromkeys((*routed, *canaried, *(HostPath(claim.host, "") for claim in fragment.tls)))
 

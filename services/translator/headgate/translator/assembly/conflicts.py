@@ -250,7 +250,7 @@ def add_canaries(ownership: HostOwnership, users: Iterable[Fragment], won: list[
     """Give routes the canaries that are claimed for them, the oldest object's first; guests have them on their own."""
     wanted: dict[tuple[PathType, str], list[Canary]] = {}
     host = ownership.host
-    present = {(claim.route.path.type, claim.route.path.value): (claim, identity) for claim, identity in won}
+    present = {_place(claim): (claim, identity) for claim, identity in won if not claim.is_rest}
     for fragment in users:
         for claim in fragment.canaries:
             place = (claim.path.type, claim.path.value)
@@ -270,6 +270,10 @@ def add_canaries(ownership: HostOwnership, users: Iterable[Fragment], won: list[
     return [(_with_canaries(claim, wanted), identity) for claim, identity in won] if wanted else won
 
 
+def _place(claim: RouteClaim) -> tuple[PathType, str]:
+    return claim.route.path.type, claim.route.path.value
+
+
 def _refused_canary(ownership: HostOwnership, claim: CanaryClaim, loser: Identity, main: Identity) -> Problem:
     path = f"{claim.path.type} path {claim.path.value}"
     why = f"canaries of {path} are for the namespace of {describe(main)} to make"
@@ -277,8 +281,8 @@ def _refused_canary(ownership: HostOwnership, claim: CanaryClaim, loser: Identit
 
 
 def _with_canaries(claim: RouteClaim, wanted: Mapping[tuple[PathType, str], list[Canary]]) -> RouteClaim:
-    canaries = wanted.get((claim.route.path.type, claim.route.path.value))
-    if not canaries or claim.is_refused:
+    canaries = wanted.get(_place(claim))
+    if not canaries or claim.is_refused or claim.is_rest:
         return claim
     return claim._replace(route=claim.route.model_copy(update={"canaries": tuple(canaries)}))
 

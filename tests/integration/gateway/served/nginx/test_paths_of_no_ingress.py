@@ -86,3 +86,10 @@ async def test_an_alias_has_the_same(two: World) -> None:
     two.proxy.apply(made("foo", OLD, server_alias="b.example", **CLOSED))
     assert await two.proxy.status("/other", host="b.example") == 403
     assert await two.proxy.status("/other", host="c.example") == 404
+
+
+async def test_a_canary_takes_nothing_of_them(two: World) -> None:
+    canary = nginx_ingress("canary", to="two", canary="true", canary_weight="100")
+    two.proxy.apply(made("foo", OLD, enable_cors="true"), canary)
+    assert await two.proxy.status("/") == 404
+    assert two.proxy.errors(canary) == ["CanaryWithoutMain"]
