@@ -155,7 +155,7 @@ def _speakers(ownership: HostOwnership, users: Sequence[Fragment]) -> Sequence[F
 
 
 def _says_nothing(claim: RouteClaim) -> bool:
-    return claim.is_rest and not claim.is_refused and not claim.route.plugins
+    return claim.is_rest and not (claim.is_refused or claim.route.plugins or claim.route.backends)
 
 
 def _key(claim: RouteClaim) -> _Key:

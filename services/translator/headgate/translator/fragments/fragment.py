@@ -81,7 +81,7 @@ class RouteClaim(NamedTuple):
     """Plugins that the route has besides while the host has TLS: of the host's owner or of the object's namespace."""
     is_rest: bool = False
     """Answers what no route of the host takes. That of the owner's oldest object counts, which is no loss to others; it
-    is served if it has plugins."""
+    is served if it has plugins or backends."""
 
 
 class CanaryClaim(NamedTuple):

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from fakes.gateway.proxied import Conversation
-from fakes.gateway.served import named
+from fakes.gateway.served import HOST, named
 from fakes.translator.applied import World, world
 from fakes.translator.deltas import endpoint_slice, service
 from fakes.translator.nginx import nginx_ingress
@@ -161,7 +161,23 @@ async def test_the_default_backend_of_all_answers_for_errors_and_for_hosts_that_
         made.proxy.apply(nginx_ingress("errors", path="/404", custom_http_errors="404"))
         assert "|X-Code: 404|" in (await made.proxy.get("/404")).body.decode()
         assert (await made.proxy.get("/x", host="unknown.example")).status == 418
-        assert (await made.proxy.get("/x")).status == 404
+        assert (await made.proxy.get("/x")).status == 418
         assert (await made.proxy.get("/200")).body == b"trace"
         made.proxy.apply(nginx_ingress("all", host="", path="/"))
         assert (await made.proxy.get("/201", host="unknown.example")).status == 201
+
+
+async def test_the_default_backend_of_all_answers_for_paths_that_no_ingress_has() -> None:
+    async with world("own", settings=FOR_ALL, one=failing, errors=telling) as made:
+        made.proxy.apply(nginx_ingress(path="/200", enable_cors="false"))
+        assert [await made.proxy.status(path) for path in ("/200", "/", "/2000")] == [200, 418, 418]
+        assert (await made.proxy.get("/a?b")).body.startswith(b"GET /a?b HTTP/1.1|")
+        made.proxy.apply(nginx_ingress("younger", path="/201", created="2025-01-01T00:00:00Z", enable_cors="false"))
+        assert [await made.proxy.status(path) for path in ("/200", "/201", "/")] == [200, 201, 418]
+        rest = {"service": {"name": "own", "port": {"number": 80}}}
+        made.proxy.apply(nginx_ingress(spec={"rules": [{"host": HOST}], "defaultBackend": rest}, enable_cors="false"))
+        assert [await made.proxy.status(path) for path in ("/201", "/")] == [201, 200]
+        made.proxy.apply(nginx_ingress(path="/200", whitelist_source_range="192.0.2.0/24"))
+        assert [await made.proxy.status(path) for path in ("/200", "/201", "/")] == [403, 201, 403]
+        made.proxy.apply(nginx_ingress("root", to="own", path="/", enable_cors="false"))
+        assert await made.proxy.bodies(1, "/x") == ["own"]

@@ -29,7 +29,9 @@ class DefaultBackend:
         self._ref = ref
         self._written = reading.group("errors")
         self._upstream = self._find(reading, lookups)
-        self._answering = self._upstream or default_backend_of_all(ref.cluster, lookups)
+        self.of_all = default_backend_of_all(ref.cluster, lookups)
+        """That of the settings, which answers for paths that no Ingress of a host has."""
+        self._answering = self._upstream or self.of_all
         """What answers in the place of errors."""
         self._groups: dict[str, BackendGroup] = {}
 
@@ -48,9 +50,9 @@ class DefaultBackend:
     @property
     def backends(self) -> tuple[BackendUse, ...]:
         """The upstream that it is, or that answers in its place."""
-        field = NGINX_TABLE.field("default-backend" if self._upstream is not None else "custom-http-errors")
-        is_used = self._upstream is not None or bool(self._written.get("statuses"))
-        return (BackendUse(self._answering, field, field),) if self._answering is not None and is_used else ()
+        field = NGINX_TABLE.field("default-backend")
+        own = () if self._upstream is None else (BackendUse(self._upstream, field, field),)
+        return own if self.of_all is None else (*own, BackendUse(self.of_all, "spec.rules", "spec.rules"))
 
     @property
     def groups(self) -> tuple[BackendGroup, ...]:

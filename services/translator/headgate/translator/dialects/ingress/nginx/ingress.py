@@ -244,7 +244,9 @@ class NginxIngress:
         self, claims: Iterable[RouteClaim], with_policy: Callable[[RouteClaim], RouteClaim]
     ) -> Iterable[RouteClaim]:
         """Return the claims for paths of its hosts that no Ingress has; `with_policy` has the annotations hold."""
-        return rest_of_hosts(self.policy.reading, claims, with_policy) if self.policy is not None else ()
+        if self.policy is None:
+            return ()
+        return rest_of_hosts(self.policy.reading, claims, with_policy, self._errors.of_all if self._errors else None)
 
     def further(self, claims: Iterable[RouteClaim]) -> Iterator[RouteClaim]:
         """Yield the routes besides those of the rules: redirects, and the same routes at further hosts."""

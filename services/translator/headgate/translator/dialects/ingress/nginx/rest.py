@@ -3,15 +3,18 @@
 The oldest Ingress of a host decides of these there, as its annotations count for the location `/` that every server
 has: who may come in, redirects, limits, headers. What comes through is a 404. An Ingress that says nothing of the kind
 claims the rest all the same, so that no younger one has it, and nothing of such a claim is in the table.
+
+Where the settings name a default backend, the rest goes there instead.
 """
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from headgate.common.plugins.transformation.fault_injection import Abort, FaultInjectionConfig
-from headgate.common.table import ANY_HOST, PathMatch, PathType, PluginUse, Provenance, Rank, Route
+from headgate.common.table import ANY_HOST, Backend, PathMatch, PathType, PluginUse, Provenance, Rank, Route
 from headgate.translator.annotations.reading import Reading
 from headgate.translator.fragments.fragment import RouteClaim
+from headgate.translator.fragments.upstream_refs import UpstreamRef
 
 _EVERYTHING: Final = PathMatch(type=PathType.PREFIX, value="/")
 _GROUPS: Final = ("login", "asking", "networks", "redirects", "cors", "limits", "custom_headers")
@@ -29,15 +32,25 @@ _NOTHING_SAID: Final = Route(
 
 
 def rest_of_hosts(
-    reading: Reading, claims: Iterable[RouteClaim], with_policy: Callable[[RouteClaim], RouteClaim]
+    reading: Reading,
+    claims: Iterable[RouteClaim],
+    with_policy: Callable[[RouteClaim], RouteClaim],
+    answering: UpstreamRef | None,
 ) -> Iterator[RouteClaim]:
-    """Yield a claim for what no route takes, for each host; `with_policy` has the annotations hold for a claim."""
+    """Yield a claim for what no route takes, for each host.
+
+    Args:
+        reading: the annotations.
+        claims: those of the rules.
+        with_policy: has the annotations hold for a claim.
+        answering: the default backend of the settings.
+    """
     first: dict[str, RouteClaim] = {}
     for claim in claims:
         if claim.route.path == _EVERYTHING:
             first[claim.host] = claim
         first.setdefault(claim.host, claim)
-    says_something = any(map(reading.written, _GROUPS))
+    says_something = answering is not None or any(map(reading.written, _GROUPS))
     for host, claim in first.items():
         if host == ANY_HOST or claim.route.path == _EVERYTHING:
             continue
@@ -47,7 +60,14 @@ def rest_of_hosts(
         owner = claim.route.provenance
         name = f"{owner.cluster}/{owner.namespace}/{owner.name} rest"
         route = _NOTHING_SAID.model_copy(update={"name": name, "provenance": owner})
-        yield _not_found(with_policy(claim._replace(route=route, is_rest=True)))
+        held = with_policy(claim._replace(route=route, is_rest=True))
+        yield _not_found(held) if answering is None else _answered(held, answering)
+
+
+def _answered(claim: RouteClaim, by: UpstreamRef) -> RouteClaim:
+    """Return such a claim with a backend for what comes through."""
+    change = {"rank": _NOTHING_SAID.rank, "backends": (Backend(upstream=by.key),)}
+    return claim if claim.is_refused else claim._replace(route=claim.route.model_copy(update=change))
 
 
 def _not_found(claim: RouteClaim) -> RouteClaim:
