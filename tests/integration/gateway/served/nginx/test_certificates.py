@@ -1,4 +1,5 @@
-"""Certificates that come, change and go under connections (`test/e2e/lua/dynamic_certificates.go`, `ssl/*.go`).
+"""Certificates that come, change and go under connections (`test/e2e/lua/dynamic_certificates.go`, `ssl/*.go`,
+`settings/default_ssl_certificate.go`).
 
 For names without one the gateway presents a certificate of its own, as ingress-nginx does.
 """
@@ -15,6 +16,7 @@ from fakes.translator.applied import World, pair, world
 from fakes.translator.deltas import tls_secret
 from fakes.translator.nginx import ADOPTED, NGINX_CLASS, classed, options
 from headgate.gateway.tls import FALLBACK_NAME
+from headgate.translator.world.settings import NginxSettings, TranslationSettings
 
 HOST = "foo.example"
 AUTHORITY = Authority()
@@ -194,3 +196,37 @@ async def test_an_ingress_without_a_host_is_not_redirected(one: World) -> None:
     one.proxy.apply(certificate(), made)
     assert await one.proxy.status(host=HOST) == 200
     assert await name_and_status(one) == (HOST, 200)
+
+
+# default-ssl-certificate
+
+DEFAULT = TranslationSettings(
+    controller_names=ADOPTED.controller_names, nginx=NginxSettings(default_certificate="default/my-custom-cert")
+)
+CUSTOM = "custom.example"
+
+
+@pytest.fixture
+async def custom() -> AsyncIterator[World]:
+    """A proxy with a default certificate, before a Service `one`."""
+    async with world("one", settings=DEFAULT) as made:
+        secret = pair("my-custom-cert", AUTHORITY.issue(CUSTOM, x509.DNSName(CUSTOM)), CUSTOM)
+        made.proxy.apply(NGINX_CLASS, options(), secret)
+        yield made
+
+
+async def test_the_default_certificate_is_presented_without_any_ingress_and_for_one_of_all_hosts(custom: World) -> None:
+    assert await name_and_status(custom) == (CUSTOM, 404)
+    backend = {"service": {"name": "one", "port": {"number": 80}}}
+    custom.proxy.apply(classed("catch-all", spec={"defaultBackend": backend}))
+    assert await name_and_status(custom) == (CUSTOM, 200)
+
+
+async def test_the_default_certificate_is_presented_where_that_of_the_host_is_for_other_names(custom: World) -> None:
+    custom.proxy.apply(certificate("not.example"), with_tls())
+    assert await name_and_status(custom) == (CUSTOM, 200)
+    assert "the default certificate is presented instead" in custom.proxy.messages(with_tls())
+    custom.proxy.apply(certificate("not.example", HOST))
+    assert await name_and_status(custom) == ("not.example", 200)
+    custom.proxy.delete(certificate())
+    assert await name_and_status(custom) == (CUSTOM, 200)

@@ -1,8 +1,8 @@
 """Options of nginx's processes, tables and telemetry: nothing here corresponds to them, and nothing breaks by them.
 
-Files there, under `test/e2e/settings`: `aio_write.go`, `global_options.go`, `grpc.go`, `hash-size.go`, `keep-alive.go`,
-`lua_shared_dicts.go`, `main_snippet.go`, `multi_accept.go`, `opentelemetry.go`, `reuse-port.go`,
-`ssl_session_*.go`, `geoip2.go`, `ocsp/ocsp.go`.
+Files there, under `test/e2e/settings`: `access_log.go`, `aio_write.go`, `geoip2.go`, `global_options.go`, `grpc.go`,
+`hash-size.go`, `keep-alive.go`, `lua_shared_dicts.go`, `main_snippet.go`, `multi_accept.go`, `ocsp/ocsp.go`,
+`opentelemetry.go`, `reuse-port.go`, `ssl_session_*.go`.
 """
 
 from collections.abc import AsyncIterator
@@ -15,6 +15,9 @@ from fakes.translator.nginx import ADOPTED, NGINX_CLASS, classed, options
 IGNORED = [
     ("enable_aio_write", "true"),
     ("enable_aio_write", "false"),
+    ("access_log_path", "/tmp/nginx/access.log"),
+    ("http_access_log_path", "/tmp/nginx/http-access.log"),
+    ("stream_access_log_path", "/tmp/nginx/stream-access.log"),
     ("worker_processes", "11"),
     ("max_worker_open_files", "4096"),
     ("server_name_hash_bucket_size", "512"),

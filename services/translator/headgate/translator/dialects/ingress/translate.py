@@ -354,19 +354,28 @@ def _claim_names(
     if entry.names_all:
         yield from (NameClaim(name, certificate, field) for name in secret.names)
     names = frozenset(secret.names)
+    # ingress-nginx presents its default certificate where the one that is written is for other names.
+    presents_any = nginx.policy is None
     for host in entry.hosts:
-        if not covers(names, host.name):
-            problems.append(_uncovered(ref, entry.secret, host.name, host.field, secret.names[:_SHOWN_NAMES]))
-        yield NameClaim(host.name, certificate, host.field)
+        is_covered = covers(names, host.name)
+        if not is_covered:
+            problem = _uncovered(ref, entry.secret, host.name, host.field, secret.names[:_SHOWN_NAMES], presents_any)
+            problems.append(problem)
+        if is_covered or presents_any:
+            yield NameClaim(host.name, certificate, host.field)
         yield from (NameClaim(twin, certificate, host.field) for twin in nginx.twins(host.name) if covers(names, twin))
 
 
-def _uncovered(ref: ObjectRef, secret: str, host: str, field: str, names: tuple[str, ...]) -> Problem:
+def _uncovered(
+    ref: ObjectRef, secret: str, host: str, field: str, names: tuple[str, ...], is_presented: bool
+) -> Problem:
+    instead = "" if is_presented else "; the default certificate is presented instead"
     valid_for = ", ".join(names) or "no name"
     return Problem(
         severity=Severity.WARNING,
         reason="CertificateNameMismatch",
         field=field,
         value=shown(host),
-        message=f"the certificate of Secret {ref.namespace}/{secret} is not valid for {host}, only for {valid_for}",
+        message=f"the certificate of Secret {ref.namespace}/{secret} is not valid for {host}, only for {valid_for}"
+        f"{instead}",
     )
