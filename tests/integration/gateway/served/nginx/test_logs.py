@@ -31,11 +31,13 @@ async def test_an_ingress_may_leave_its_requests_out(one: World) -> None:
     assert await logged(one, "/quiet") == ["/quiet"]
 
 
-async def test_no_request_is_logged_if_the_config_map_says_so(one: World) -> None:
-    one.proxy.apply(classed(), options(disable_access_log="true"))
+@pytest.mark.parametrize("key", ["disable_access_log", "disable_http_access_log"])
+async def test_no_request_is_logged_if_the_config_map_says_so(one: World, key: str) -> None:
+    one.proxy.apply(classed(), options(**{key: "true"}))
     assert await one.proxy.bodies(1) == ["one"]
     assert await logged(one, "/", "/a") == []
-    one.proxy.apply(options(disable_access_log="false"))
+    assert await logged(one, "/", host="other.example") == []
+    one.proxy.apply(options(**{key: "false"}))
     assert await logged(one, "/") == ["/"]
 
 
@@ -50,3 +52,16 @@ async def test_rewrites_are_not_logged_and_requests_are(one: World) -> None:
     one.proxy.apply(manifest)
     assert await logged(one, "/") == ["/"]
     assert one.proxy.errors(manifest) == []
+
+
+async def test_requests_for_other_hosts_are_logged_unless_the_config_map_says_no(one: World) -> None:
+    one.proxy.apply(classed(), options(enable_access_log_for_default_backend="true"))
+    assert await logged(one, "/somethingOne", host="foo") == ["/somethingOne"]
+    one.proxy.apply(options(enable_access_log_for_default_backend="false"))
+    assert await one.proxy.status("/somethingTwo", host="bar") == 404
+    assert await logged(one, "/somethingTwo", host="bar") == []
+    assert await logged(one, "/") == ["/"]
+    one.proxy.delete(options())
+    assert await logged(one, "/somethingTwo", host="bar") == ["/somethingTwo"]
+    one.proxy.apply(classed("all", host=""), options(enable_access_log_for_default_backend="false"))
+    assert await logged(one, "/somethingTwo", host="bar") == ["/somethingTwo"]

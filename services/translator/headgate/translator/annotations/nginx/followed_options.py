@@ -358,13 +358,25 @@ FOLLOWED: Final = (
         "`._-/`. They are served all the same, with a warning.",
         example="false",
     ),
+    *(
+        NginxAnnotation(
+            name=name,
+            sets=f"logging.{field}",
+            read=values.boolean,
+            value="boolean",
+            default="false",
+            does="No request is in the access log.",
+            example="true",
+        )
+        for name, field in (("disable-access-log", "is_off"), ("disable-http-access-log", "is_http_off"))
+    ),
     NginxAnnotation(
-        name="disable-access-log",
-        sets="logging.is_off",
+        name="enable-access-log-for-default-backend",
+        sets="logging.has_other_hosts",
         read=values.boolean,
         value="boolean",
-        default="false",
-        does="No request is in the access log.",
-        example="true",
+        default="true, as gateways log all requests; ingress-nginx: false",
+        does="Requests for hosts that no object has are in the access log.",
+        example="false",
     ),
 )

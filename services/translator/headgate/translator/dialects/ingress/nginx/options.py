@@ -24,6 +24,7 @@ from headgate.translator.annotations.nginx.row import NginxAnnotation
 from headgate.translator.annotations.reading import Reading
 from headgate.translator.dialects.ingress.nginx.client_connections import own_listeners
 from headgate.translator.dialects.ingress.nginx.default_backend import default_backend_of_all
+from headgate.translator.dialects.ingress.nginx.rest import NOT_FOUND
 from headgate.translator.fragments.fragment import (
     BackendUse,
     CertificateRef,
@@ -131,7 +132,7 @@ def translate_config_map(ref: ObjectRef, config_map: ConfigMap, lookups: Lookups
         reading = read_options(config_map)
         names, faults = _default_certificate(ref.cluster, lookups)
         return replace(
-            _of_other_hosts(ref, identity, lookups),
+            _of_other_hosts(ref, identity, reading.group("logging"), lookups),
             names=names,
             own_listeners=own_listeners(ref, reading),
             problems=(*reading.problems, *faults),
@@ -150,20 +151,25 @@ def translate_config_map(ref: ObjectRef, config_map: ConfigMap, lookups: Lookups
     )
 
 
-def _of_other_hosts(ref: ObjectRef, identity: Identity, lookups: Lookups) -> Fragment:
-    """Return the route to the default backend, for hosts that no object has."""
+def _of_other_hosts(ref: ObjectRef, identity: Identity, logging: Mapping[str, Any], lookups: Lookups) -> Fragment:
+    """Return the route for hosts that no object has: to the default backend, or to no backend if it is not logged."""
     backend = default_backend_of_all(ref.cluster, lookups)
-    if backend is None:
+    is_off = logging.get("is_off", False) or logging.get("is_http_off", False)
+    is_logged = logging.get("has_other_hosts", True) and not is_off
+    if backend is None and is_logged:
         return Fragment(identity)
     route = Route(
         name=f"{ref.cluster}/{ref.namespace}/{ref.name} default backend",
         path=PathMatch(type=PathType.PREFIX, value="/"),
-        backends=(Backend(upstream=backend.key),),
+        backends=(Backend(upstream=backend.key),) if backend is not None else (),
+        plugins=() if backend is not None else (NOT_FOUND,),
+        access_log_share=None if is_logged else 0.0,
         rank=Rank(is_default=True),
         provenance=Provenance(cluster=ref.cluster, kind="ConfigMap", namespace=ref.namespace, name=ref.name),
     )
     claim = RouteClaim(ANY_HOST, route, "", is_alias=True)
-    return Fragment(identity, routes=(claim,), backends=(BackendUse(backend, "", ""),))
+    uses = (BackendUse(backend, "", ""),) if backend is not None else ()
+    return Fragment(identity, routes=(claim,), backends=uses)
 
 
 def _default_certificate(cluster: str, lookups: Lookups) -> tuple[tuple[NameClaim, ...], tuple[Problem, ...]]:

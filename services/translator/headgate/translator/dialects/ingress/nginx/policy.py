@@ -218,7 +218,8 @@ def _buffer(reading: Reading) -> int | None:
 
 def _log_share(reading: Reading) -> float | None:
     logging = reading.group("logging")
-    return None if logging.get("is_on", True) and not logging.get("is_off", False) else 0.0
+    is_off = logging.get("is_off", False) or logging.get("is_http_off", False)
+    return None if logging.get("is_on", True) and not is_off else 0.0
 
 
 def _tracing(reading: Reading) -> Tracing | None:

@@ -20,7 +20,7 @@ _EVERYTHING: Final = PathMatch(type=PathType.PREFIX, value="/")
 _GROUPS: Final = ("login", "asking", "networks", "redirects", "cors", "limits", "custom_headers")
 """Annotations of which an answer shows whether they are followed."""
 _LAST: Final = -10_000
-_NOT_FOUND: Final = PluginUse.of(FaultInjectionConfig(abort=Abort(http_status=404, body="404 Not Found\n"))).model_copy(
+NOT_FOUND: Final = PluginUse.of(FaultInjectionConfig(abort=Abort(http_status=404, body="404 Not Found\n"))).model_copy(
     update={"order": _LAST}
 )
 _NOTHING_SAID: Final = Route(
@@ -73,6 +73,6 @@ def _answered(claim: RouteClaim, by: UpstreamRef) -> RouteClaim:
 def _not_found(claim: RouteClaim) -> RouteClaim:
     """Return such a claim with a 404 for what comes through."""
     route = claim.route.model_copy(
-        update={"plugins": (*claim.route.plugins, _NOT_FOUND), "rank": _NOTHING_SAID.rank, "backends": ()}
+        update={"plugins": (*claim.route.plugins, NOT_FOUND), "rank": _NOTHING_SAID.rank, "backends": ()}
     )
     return claim if claim.is_refused else claim._replace(route=route)
