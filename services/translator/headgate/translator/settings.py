@@ -14,6 +14,7 @@ from headgate.common.table import DEFAULT_TABLE
 from headgate.operations.committing.retention import Retention
 from headgate.operations.rollouts.analysis import Thresholds
 from headgate.translator.assembly.boundaries import Boundaries, HostSharing
+from headgate.translator.manifests.label_selectors import read_selector
 from headgate.translator.serving.rollout.decision import RolloutPolicy
 from headgate.translator.sources.addresses import parse_address
 from headgate.translator.world.settings import NginxSettings, TranslationSettings
@@ -91,6 +92,11 @@ class TranslatorSettings(LeaseSettings, StoreSettings):
         description="TLS Secret, as namespace/name, whose certificate is presented for hosts that have none; by "
         "default gateways present their own. It is read from the ConfigMap's cluster, and has to be there with the "
         "ConfigMap.",
+    )
+    nginx_watch_namespace_selector: str = Field(
+        default="",
+        description="Labels of namespaces, such as team=shop,tier!=test: Ingresses of other namespaces are not served. "
+        "All are by default. The watchers have to read Namespaces for it.",
     )
     nginx_disable_catch_all: bool = Field(
         default=False,
@@ -220,6 +226,12 @@ class TranslatorSettings(LeaseSettings, StoreSettings):
                 raise ValueError(f"{value!r} is neither an IP address nor a DNS name in lower case")
         return values
 
+    @field_validator("nginx_watch_namespace_selector")
+    @classmethod
+    def _check_selector(cls, value: str) -> str:
+        read_selector(value)
+        return value
+
     @field_validator("rollout_shares")
     @classmethod
     def _check_shares(cls, values: list[float]) -> list[float]:
@@ -257,6 +269,7 @@ class TranslatorSettings(LeaseSettings, StoreSettings):
                 allow_snippets=self.nginx_allow_snippets,
                 default_backend=self.nginx_default_backend_service,
                 default_certificate=self.nginx_default_ssl_certificate,
+                namespace_selector=self.nginx_watch_namespace_selector,
             ),
         )
 

@@ -101,6 +101,7 @@ SETTING_NAMES: Final = frozenset(
         "nginx_enable_ssl_passthrough",
         "nginx_tcp_services",
         "nginx_udp_services",
+        "nginx_watch_namespace_selector",
         "otlp_endpoint",
         "path_normalization",
         "plugin_log_dir",

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 from headgate.common.resources import JsonObject, ObjectRef
 from headgate.translator.sources.classes import CLASS_IS_OURS, ClassQuestion, IngressClass, why_foreign
+from headgate.translator.sources.namespaces import is_namespace_watched
 from headgate.translator.world.graph import Lookups
 from headgate.translator.world.settings import TranslationSettings
 
@@ -33,15 +34,23 @@ class ByClass:
     """Returns the class that an object names; None if it names none."""
     is_referred_to: bool = False
     """As in `ClassQuestion`."""
+    by_namespace: bool = False
+    """Whether objects of namespaces that the settings do not select are others'."""
 
     def owns(self, ref: ObjectRef, decoded: JsonObject, lookups: Lookups) -> bool:
         """Whether the class of an object is ours."""
         question = ClassQuestion(lookups.cluster, self.class_name(decoded), self.is_referred_to)
+        if self.by_namespace and not is_namespace_watched(lookups, ref.namespace):
+            return False
         return lookups.derive(CLASS_IS_OURS, question)
 
     def why_not(self, manifest: JsonObject, classes: Sequence[IngressClass], settings: TranslationSettings) -> str:
         """Return whose class it is, or that there is none."""
-        return why_foreign(self.class_name(manifest), classes, settings)
+        why = why_foreign(self.class_name(manifest), classes, settings)
+        selector = settings.nginx.namespace_selector
+        if self.by_namespace and selector and not why:
+            return f"its namespace does not have the labels {selector} (nginx_watch_namespace_selector)"
+        return why
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,8 @@ class NginxSettings:
     """Whether snippets on Ingresses are followed."""
     default_backend: str = ""
     """Service that answers for hosts that no object has, and for custom errors; empty for none."""
+    namespace_selector: str = ""
+    """Labels of the namespaces whose Ingresses may be ours; empty: all are."""
     default_certificate: str = ""
     """TLS Secret whose certificate is presented for hosts that have none; empty for none."""
 

@@ -21,6 +21,7 @@ from headgate.translator.objects.ownership import ByClass, ByRule
 from headgate.translator.sources.certificates import SECRETS
 from headgate.translator.sources.classes import INGRESS_CLASSES
 from headgate.translator.sources.config_maps import CONFIG_MAPS
+from headgate.translator.sources.namespaces import NAMESPACES
 from headgate.translator.world.world import StoredKind
 
 
@@ -34,7 +35,7 @@ def _kind(stored: StoredKind[Document], yields_to: StoredKind[Document] | None =
     return translated_documents(
         stored,
         translate_ingress,
-        ownership=ByClass(class_name),
+        ownership=ByClass(class_name, by_namespace=True),
         fields=INGRESS_FIELDS,
         hosts=_hosts,
         yields_to=yields_to,
@@ -55,6 +56,6 @@ INGRESSES = Dialect(
             can_be_ours=is_named_by,
         ),
     ),
-    reads=(INGRESS_CLASSES, SECRETS, CONFIG_MAPS),
+    reads=(INGRESS_CLASSES, SECRETS, CONFIG_MAPS, NAMESPACES),
     vocabularies=(OURS, NGINX, NGINX_OPTIONS, single(CLASS_ANNOTATION, INGRESS)),
 )

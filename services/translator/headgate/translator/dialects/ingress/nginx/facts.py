@@ -19,6 +19,7 @@ from headgate.translator.dialects.ingress.nginx.options import options_of
 from headgate.translator.manifests.reading import creation_time
 from headgate.translator.objects.document import Document
 from headgate.translator.sources.classes import CLASS_IS_OURS, ClassQuestion, find_class
+from headgate.translator.sources.namespaces import NamespaceQuestion, is_namespace_watched
 from headgate.translator.world.graph import Level, Lookups, Rule
 from headgate.translator.world.settings import TranslationSettings
 from headgate.translator.world.world import Index
@@ -27,13 +28,6 @@ NGINX_CONTROLLER: Final = "k8s.io/ingress-nginx"
 NGINX_CLASS: Final = "nginx"
 _FAMILY: Final = "k8s.io/"
 _STORED: Final = (STORED, LEGACY_STORED)
-
-
-class NamespaceQuestion(NamedTuple):
-    """Something about the Ingresses of a namespace."""
-
-    cluster: str
-    namespace: str
 
 
 class HostQuestion(NamedTuple):
@@ -61,6 +55,8 @@ def _concerns_hosts(lookups: Lookups, question: NamespaceQuestion) -> bool:
 
 def _served(lookups: Lookups, index: Index[Document], question: HostQuestion) -> Iterator[JsonObject]:
     """Yield the Ingresses of ours with a host of an index, the oldest first, without those that are dropped."""
+    if not is_namespace_watched(lookups, question.namespace):
+        return
     groups = options_of(lookups).groups
     found = (lookups.find(stored, index, question.host, namespace=question.namespace) for stored in _STORED)
     for manifest in sorted((document.decode() for documents in found for document in documents), key=creation_time):
