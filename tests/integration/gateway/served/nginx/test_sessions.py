@@ -59,6 +59,11 @@ async def test_a_client_keeps_to_its_endpoint_and_gets_no_second_cookie(two: Wor
     assert set(await two.proxy.bodies(4)) == {"one", "two"}
 
 
+async def test_another_affinity_is_none(two: World) -> None:
+    two.proxy.apply(nginx_ingress(affinity="ip"))
+    assert await set_cookie(two) == ""
+
+
 async def test_a_forged_cookie_is_replaced(two: World) -> None:
     two.proxy.apply(nginx_ingress(**STICKY))
     assert (await two.proxy.get(Cookie="SERVERID=192.0.2.1:80|x")).cookie.startswith("SERVERID=")

@@ -176,6 +176,8 @@ CANARY = (
         default="false",
         does="The Ingress takes a part of the requests of others for the same host and path.",
         example="true",
+        approximation="how its endpoints are spoken to (`backend-protocol`, `upstream-vhost`, `proxy-ssl-*`) is for "
+        "its own annotations to say, and not for those of the main Ingress",
     ),
     NginxAnnotation(
         name="canary-weight",
