@@ -1,5 +1,6 @@
 """What the end-to-end tests of ingress-nginx say of its webhook (`test/e2e/admission/admission.go`)."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -21,9 +22,9 @@ SETTINGS = TranslationSettings(
 CLASS = ingress_class("nginx", "k8s.io/ingress-nginx")
 
 
-def cluster(*manifests: Any) -> Translation:
+def cluster(*manifests: Any, settings: TranslationSettings = SETTINGS) -> Translation:
     """A translation of a cluster with the class of ingress-nginx and two Services."""
-    translation = Translation(DIALECTS, SETTINGS)
+    translation = Translation(DIALECTS, settings)
     translation.activate("a")
     services = (part for name in ("one", "two") for part in (service(name), endpoint_slice(name, "10.0.0.1")))
     for manifest in (CLASS, *services, *manifests):
@@ -120,6 +121,39 @@ def test_a_forbidden_word_in_an_annotation_is_refused(
 ) -> None:
     translation = cluster(options(annotation_value_word_blocklist=words))
     assert bool(refusal(translation, of_class("first", **annotations))) is is_refused
+
+
+MEDIUM = {"default_backend": "bla", "denylist_source_range": "1.1.1.1/32"}
+"""Annotations of low and of medium risk."""
+
+
+@pytest.mark.parametrize(
+    ("more", "is_refused"),
+    [
+        ({}, False),
+        ({"modsecurity_transaction_id": "bla123", "modsecurity_snippet": "some random stuff;"}, True),
+        ({"modsecurity_transaction_id": "bla123"}, True),
+        ({"server_alias": "other.example"}, True),
+        ({"configuration_snippet": "# nothing"}, True),
+        ({"rewrite_target": "/"}, False),
+    ],
+)
+def test_annotations_of_a_higher_risk_than_the_operator_takes_are_refused(
+    more: dict[str, str], is_refused: bool
+) -> None:
+    allowed = {"allow_snippet_annotations": "true", "annotations_risk_level": "Medium"}
+    translation, before = cluster(options(**allowed)), of_class("first", **MEDIUM)
+    assert refusal(translation, before) == ""
+    translation.apply(applied(before))
+    assert bool(refusal(translation, of_class("first", **MEDIUM, **more), before)) is is_refused
+
+
+@pytest.mark.parametrize(("is_disabled", "is_refused"), [(True, True), (False, False)])
+def test_an_ingress_for_all_hosts_is_refused_where_these_are_left_out(is_disabled: bool, is_refused: bool) -> None:
+    settings = replace(SETTINGS, nginx=NginxSettings(disable_catch_all=is_disabled))
+    made = of_class("first")
+    made["spec"]["defaultBackend"] = {"service": {"name": "one", "port": {"number": 80}}}
+    assert bool(refusal(cluster(settings=settings), made)) is is_refused
 
 
 PATTERN = "/foo/bar/[a-z]{3}"

@@ -32,9 +32,9 @@ MAX_DEPENDENTS = 32
 """Others that refer to the object and are looked at; each takes as long as the object itself."""
 _MAY_STILL_COME = frozenset({"CanaryWithoutMain"})
 """Of what is lost to others: what is only missing."""
-_OF_ITSELF = frozenset({"ForbiddenText", "ForbiddenAnnotation", "PathTypeMismatch"})
+_OF_ITSELF = frozenset({"CatchAllDisabled", "ForbiddenText", "ForbiddenAnnotation", "PathTypeMismatch"})
 """Found only beside the object's class and the operator's options, and about nothing but the object itself."""
-_REFUSED_IF_NEW = frozenset({"PathTypeMismatch"})
+_REFUSED_IF_NEW = frozenset({"CatchAllDisabled", "PathTypeMismatch"})
 """Warnings of objects that are there, and errors of those that are not."""
 _INDEXES = re.compile(r"\[\d+\]")
 
