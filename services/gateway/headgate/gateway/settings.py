@@ -24,6 +24,8 @@ _PROXY = ProxyConfig()
 _MARGIN_S = 1.0
 """Of the grace period, kept for closing the bus and the files."""
 
+MetricNames = Literal["headgate", "apisix", "ingress-nginx"]
+
 
 class GatewaySettings(StoreSettings):
     """Settings of one gateway replica."""
@@ -113,10 +115,10 @@ class GatewaySettings(StoreSettings):
         description="Routes, each with its upstream, and endpoints that metrics show apart: the busiest and slowest; "
         "2000 by default, which is a page of some 10 MB.",
     )
-    metric_names: Literal["headgate", "apisix", "both"] = Field(
-        default="headgate",
-        description="Under which names metrics show the traffic: headgate_*, apisix_* as the plugin prometheus of "
-        "Apache APISIX has them, or both; headgate by default.",
+    metric_names: tuple[MetricNames, ...] = Field(
+        default=("headgate",),
+        description="Under which names metrics show the traffic: headgate, apisix (as the plugin prometheus of Apache "
+        "APISIX has them), ingress-nginx, or several of them; headgate by default, both is headgate,apisix.",
     )
     drain_delay_s: float = Field(
         default=0.0,
@@ -285,6 +287,11 @@ class GatewaySettings(StoreSettings):
             return LogFormat(self.access_log_format, as_json=self.access_log == "json")
         except BadFormat as error:
             raise ValueError(f"access_log_format: {error}") from error
+
+    @field_validator("metric_names", mode="before")
+    @classmethod
+    def _read_both(cls, value: object) -> object:
+        return ("headgate", "apisix") if value in ("both", ["both"], ("both",)) else value
 
     @field_validator("proxy_protocol_networks", "trusted_proxies", "denied_destinations", "allowed_destinations")
     @classmethod

@@ -213,6 +213,14 @@ class CertificateStore:
                 # The translator refuses unreadable chains; one that came through is logged when it is first used.
                 continue
 
+    def not_after_by_name(self) -> Iterator[tuple[str, str, float]]:
+        """Yield when the certificate of each server name ends: name, key, and seconds since 1970."""
+        for name, entry in self._by_name.items():
+            try:
+                yield name, entry.known_as, _end_of(entry).timestamp()
+            except ValueError:
+                continue
+
     def _context(self, entry: CertificateEntry, tls: HostTls | None) -> ssl.SSLContext | None:
         if entry.fingerprint in self._unusable:
             return None

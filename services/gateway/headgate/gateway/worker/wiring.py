@@ -22,6 +22,7 @@ from headgate.gateway.net.destinations import Destinations
 from headgate.gateway.net.dialling import Dialler
 from headgate.gateway.observability.access_log import AccessLog
 from headgate.gateway.observability.apisix_metrics import ApisixFamilies
+from headgate.gateway.observability.ingress_nginx_metrics import IngressNginxFamilies
 from headgate.gateway.observability.metrics import ProxyCollector
 from headgate.gateway.observability.tracing import Tracing
 from headgate.gateway.observability.traffic_metrics import EndpointFamilies, RouteFamilies
@@ -150,7 +151,7 @@ def make_serving(settings: GatewaySettings, table: TableParts) -> ServingParts:
     certificates = _certificates(settings, ("h2", "http/1.1"))
     certificates.set_policies(table.compiler.find_tls, table.compiler.find_certificates)
     stream_certificates = _certificates(settings, ())
-    by_consumer = None if settings.metric_names == "headgate" else ConsumerTraffic(settings.max_metric_series)
+    by_consumer = ConsumerTraffic(settings.max_metric_series) if "apisix" in settings.metric_names else None
     stats, stream_stats, routers = ProxyStats(settings.max_metric_series, by_consumer), StreamStats(), PortRouters()
     access_log = None
     if settings.access_log != "off":
@@ -202,18 +203,24 @@ def _fallback_files(settings: GatewaySettings, store: CertificateStore) -> Fallb
 def make_collectors(settings: GatewaySettings, table: TableParts, serving: ServingParts) -> list[ProxyCollector]:
     """Make what shows the figures of traffic, health, TLS and streams as metrics."""
     return [
-        *_traffic_collectors(settings, table, serving.stats),
+        *_traffic_collectors(settings, table, serving),
         ProxyCollector(table.health.stats),
         ProxyCollector(TlsFamilies(serving.certificates)),
         ProxyCollector(serving.stream_stats),
     ]
 
 
-def _traffic_collectors(settings: GatewaySettings, table: TableParts, stats: ProxyStats) -> Iterator[ProxyCollector]:
+def _traffic_collectors(
+    settings: GatewaySettings, table: TableParts, serving: ServingParts
+) -> Iterator[ProxyCollector]:
     """Yield what shows the traffic under the names that are asked for."""
+    stats = serving.stats
     endpoints = EndpointFamilies(table.pools, table.directory, settings.max_metric_series)
-    if settings.metric_names != "apisix":
+    if "headgate" in settings.metric_names:
         yield ProxyCollector(RouteFamilies(stats))
         yield ProxyCollector(endpoints)
-    if settings.metric_names != "headgate":
+    if "apisix" in settings.metric_names:
         yield ProxyCollector(ApisixFamilies(stats, endpoints, table.hosts))
+    if "ingress-nginx" in settings.metric_names:
+        families = IngressNginxFamilies(stats, serving.certificates, lambda: table.compiler.table is not None)
+        yield ProxyCollector(families)
