@@ -195,6 +195,18 @@ async def test_ingress_with_a_default_backend_and_rules_is_left_out_with_its_rul
         assert await statuses(made.proxy, "foo", "unknown") == [404, 404]
 
 
+async def test_ingress_that_is_left_out_says_nothing_of_its_host() -> None:
+    left_out = catch_all("all", *ruled()["spec"]["rules"])
+    left_out["metadata"]["annotations"] = {
+        "nginx.ingress.kubernetes.io/use-regex": "true",
+        "nginx.ingress.kubernetes.io/server-alias": "alias.example",
+    }
+    async with world("one", settings=NO_CATCH_ALL) as made:
+        made.proxy.apply(left_out, nginx_ingress("foo", host="foo.example", path="/a", class_name="nginx"))
+        assert [await made.proxy.status(path, host="foo.example") for path in ("/a", "/ab")] == [200, 404]
+        assert await made.proxy.status("/a", host="alias.example") == 404
+
+
 async def test_ingress_that_becomes_a_catch_all_is_served_no_longer() -> None:
     async with world("one", settings=NO_CATCH_ALL) as made:
         made.proxy.apply(ruled())

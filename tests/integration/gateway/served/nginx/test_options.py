@@ -256,8 +256,9 @@ def leaves_addresses(controller: str, settings: TranslationSettings) -> bool:
     return translation.assembly.fragments[ref_of(made)].leaves_addresses
 
 
-def test_addresses_are_left_to_ingress_nginx_until_they_are_taken() -> None:
-    theirs, adopted = "k8s.io/ingress-nginx", frozenset({"k8s.io/ingress-nginx"})
+@pytest.mark.parametrize("theirs", ["k8s.io/ingress-nginx", "k8s.io/internal-ingress-nginx"])
+def test_addresses_are_left_to_ingress_nginx_until_they_are_taken(theirs: str) -> None:
+    adopted = frozenset({theirs})
     assert leaves_addresses(theirs, TranslationSettings(controller_names=adopted))
     taken = TranslationSettings(controller_names=adopted, nginx=NginxSettings(take_status=True))
     assert not leaves_addresses(theirs, taken)

@@ -30,7 +30,7 @@ from headgate.translator.dialects.ingress.canary import narrow
 from headgate.translator.dialects.ingress.document import class_name
 from headgate.translator.dialects.ingress.legacy import is_legacy, restore_field, restore_problems, upgrade
 from headgate.translator.dialects.ingress.nginx.client_tls import TLS_FIELD, over
-from headgate.translator.dialects.ingress.nginx.facts import NGINX_CONTROLLER, is_of_nginx_controller
+from headgate.translator.dialects.ingress.nginx.facts import is_of_nginx_controller
 from headgate.translator.dialects.ingress.nginx.ingress import NginxIngress
 from headgate.translator.dialects.ingress.nginx.passthrough import passed_through
 from headgate.translator.dialects.ingress.parse import (
@@ -132,9 +132,7 @@ def translate_ingress(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) ->
 
 def _leaves_addresses(manifest: JsonObject, lookups: Lookups) -> bool:
     """Whether an ingress-nginx beside us goes on writing the addresses of an Ingress."""
-    settings = lookups.settings
-    is_adopted = NGINX_CONTROLLER in settings.controller_names and not settings.nginx.take_status
-    return is_adopted and is_of_nginx_controller(lookups, class_name(manifest))
+    return not lookups.settings.nginx.take_status and is_of_nginx_controller(lookups, class_name(manifest))
 
 
 def _within_bounds(ref: ObjectRef, policy: IngressPolicy, spec: IngressSpec, problems: list[Problem]) -> IngressPolicy:

@@ -16,7 +16,7 @@ from headgate.translator.dialects.ingress.nginx.hosts import (
 )
 from headgate.translator.dialects.ingress.nginx.inspection import forbidden_texts
 from headgate.translator.dialects.ingress.nginx.options import options_of
-from headgate.translator.manifests.reading import creation_time
+from headgate.translator.manifests.reading import as_object, creation_time
 from headgate.translator.objects.document import Document
 from headgate.translator.sources.classes import CLASS_IS_OURS, ClassQuestion, find_class
 from headgate.translator.sources.namespaces import NamespaceQuestion, is_namespace_watched
@@ -61,7 +61,7 @@ def _served(lookups: Lookups, index: Index[Document], question: HostQuestion) ->
     found = (lookups.find(stored, index, question.host, namespace=question.namespace) for stored in _STORED)
     for manifest in sorted((document.decode() for documents in found for document in documents), key=creation_time):
         is_ours = lookups.derive(CLASS_IS_OURS, ClassQuestion(lookups.cluster, class_name(manifest)))
-        if is_ours and not _is_dropped(manifest, groups):
+        if is_ours and not _is_dropped(manifest, groups) and not _is_left_out(manifest, lookups.settings):
             yield manifest
 
 
@@ -69,6 +69,14 @@ def _is_dropped(manifest: JsonObject, groups: Mapping[str, Mapping[str, Any]]) -
     """Whether annotations or texts of an Ingress have nothing of it served."""
     read = read_nginx_annotations(nginx_annotations(manifest), groups)
     return bool(read.dropping) or bool(forbidden_texts(manifest))
+
+
+def _is_left_out(manifest: JsonObject, settings: TranslationSettings) -> bool:
+    """Whether a default backend has nothing of an Ingress served."""
+    spec = as_object(manifest.get("spec"))
+    return settings.nginx.disable_catch_all and any(
+        spec.get(name) is not None for name in ("defaultBackend", "backend")
+    )
 
 
 def _host_facts(lookups: Lookups, question: HostQuestion) -> HostFacts:
@@ -122,9 +130,9 @@ def facts_of(lookups: Lookups, namespace: str, host: str) -> HostFacts:
 
 
 def is_of_nginx_controller(lookups: Lookups, name: str | None) -> bool:
-    """Whether a class is of the controller of ingress-nginx, which may still be there and write statuses."""
+    """Whether a class is of an adopted controller of ingress-nginx, which may still be there and write statuses."""
     found = None if lookups.is_assumed else find_class(lookups, name)
-    return found is not None and found.controller == NGINX_CONTROLLER
+    return found is not None and _is_of_its_family(found.controller, lookups.settings)
 
 
 def is_nginx_class(lookups: Lookups, name: str | None) -> bool:
