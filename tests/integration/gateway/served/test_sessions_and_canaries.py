@@ -95,6 +95,14 @@ async def test_session_stays_on_its_side_of_a_canary() -> None:
             assert (await proxy.get(Cookie=stable.cookie, X_Beta="always")).body == b"old"
 
 
+@pytest.mark.parametrize(("needs_main", "status"), [(False, 200), (True, 503)])
+async def test_canary_may_need_an_endpoint_of_the_main_backend(needs_main: bool, status: int) -> None:
+    async with origins(answering(named(b"new"))) as (new,):
+        canary = {"upstream": "beta", "share": 1, "needs_main": needs_main}
+        async with served(site(to("up", canaries=[canary])), at(), at(new.port, key="beta")) as proxy:
+            assert (await proxy.get()).status == status
+
+
 async def test_canary_without_sessions_gives_no_cookie_and_is_found_by_none() -> None:
     async with origins(answering(named(b"old")), answering(named(b"new"))) as (old, new):
         canary = {"upstream": "beta", "when": BETA}

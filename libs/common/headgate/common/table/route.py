@@ -29,6 +29,8 @@ class Canary(Entry):
     """Requests that never do; looked at after `when`."""
     share: float = Field(default=0.0, ge=0, le=1)
     """Of the requests for which neither decides."""
+    needs_main: bool = False
+    """Whether it takes requests only while a backend of the route has an endpoint."""
     keeps_sessions: bool = True
     """Whether a client that it served keeps to it by the route's `stickiness`; if not, it gives no cookies."""
 

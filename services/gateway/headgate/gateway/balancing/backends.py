@@ -90,6 +90,8 @@ class CanaryBackend(NamedTuple):
     unless: TakesRequests | None
     share: float
     chance: Random
+    needs_main: bool = False
+    """Takes requests only while a backend of the split has an endpoint."""
 
     @property
     def needs_body(self) -> bool:
@@ -129,9 +131,12 @@ class SplitPicker:
         if self._canaries:
             facts = source.facts()
             for canary in self._canaries:
-                if canary.takes(facts):
+                if canary.takes(facts) and not (canary.needs_main and self._is_unavailable()):
                     return canary.backend
         return self._turns.choose()
+
+    def _is_unavailable(self) -> bool:
+        return all(backend.unavailable for backend in self._turns.items)
 
 
 class HashedPicker:

@@ -167,7 +167,7 @@ def _compile_canaries(route: Route, backends: Sequence[CompiledBackend], chance:
     for index, (canary, backend) in enumerate(zip(route.canaries, backends, strict=True)):
         when = compile_condition(canary.when, f"canaries[{index}].when") if canary.when else None
         unless = compile_condition(canary.unless, f"canaries[{index}].unless") if canary.unless else None
-        yield CanaryBackend(backend, when, unless, canary.share, chance)
+        yield CanaryBackend(backend, when, unless, canary.share, chance, canary.needs_main)
 
 
 class BoundGroup(NamedTuple):

@@ -111,13 +111,16 @@ async def test_a_canary_that_becomes_a_main_ingress(two: World) -> None:
     assert await body(two) == "two"
 
 
-async def test_each_side_without_endpoints_is_a_503_of_its_own(two: World) -> None:
+async def test_a_side_without_endpoints_is_a_503_and_the_canary_needs_the_main_one(two: World) -> None:
     two.proxy.apply(main(), canary(**HEADER))
     two.proxy.apply(endpoint_slice("two"))
     assert await two.proxy.status("/info", CanaryByHeader="always") == 503
     assert await two.proxy.status("/info", CanaryByHeader="never") == 200
     two.proxy.apply(endpoint_slice("two", "127.0.0.1", port=two.port("two")), endpoint_slice("one"))
-    assert await two.proxy.status("/info", CanaryByHeader="never") == 503
+    for value in ("never", "always"):
+        assert await two.proxy.status("/info", CanaryByHeader=value) == 503
+    two.proxy.apply(endpoint_slice("one", "127.0.0.1", port=two.port("one")))
+    assert [await body(two), await body(two, CanaryByHeader="always")] == ["one", "two"]
 
 
 async def test_an_alias_of_the_main_ingress_has_the_canary_too(two: World) -> None:

@@ -447,4 +447,4 @@ def _canary(reading: Reading) -> Canary | None:
         written["header_regex"] = None
     share = min(1.0, written.get("weight", 0) / max(_LEAST_TOTAL, written.get("total", 0)))
     binds = reading.group("affinity").get("canary") != "legacy"
-    return make_canary(written, share).model_copy(update={"keeps_sessions": binds})
+    return make_canary(written, share).model_copy(update={"keeps_sessions": binds, "needs_main": True})
