@@ -209,6 +209,7 @@ def naive_winner(routes: list[Route], path: str, satisfied: Collection[str]) -> 
             -item.rank.priority,
             classes.index(PathType.PREFIX if item.path.type is PathType.STRING_PREFIX else item.path.type),
             -len(item.path.value),
+            item.path.type is PathType.STRING_PREFIX,
             *(() if item.path.type is PathType.REGEX else naive_rank(item.rank)),
         ),
     )
@@ -224,7 +225,10 @@ def test_index_of_plain_routes_agrees_with_comparing_every_route(rules: list[tup
     assert winner(items, path) == naive_winner(items, path, ())
 
 
-@given(st.lists(st.tuples(PATHS, st.sampled_from(["exact", "string-prefix"])), min_size=1, max_size=8), PATHS)
+TEXTS = st.one_of(st.tuples(PATHS, st.sampled_from(["exact", "string-prefix"])), st.just(("/", "prefix")))
+
+
+@given(st.lists(TEXTS, min_size=1, max_size=8), PATHS)
 def test_index_of_plain_text_prefixes_agrees_with_comparing_every_route(
     rules: list[tuple[str, str]], path: str
 ) -> None:

@@ -152,7 +152,7 @@ class PathIndex(Generic[T]):
 
 
 class StartIndex(Generic[T]):
-    """The routes of one host by path, if all are plain and all prefixes are mere text; immutable."""
+    """The routes of one host by path, if all are plain and all prefixes are mere text, or `/`; immutable."""
 
     __slots__ = ("_exact", "_lengths", "_starts")
 
@@ -295,10 +295,9 @@ MatchPath = Callable[[bytes, "RequestSource"], T | NeedsBody | None]
 def index_paths(rules: Sequence[tuple[PathRule, T]]) -> Steps[Index[T]]:
     """Build the index that suits a host's rules, in steps of some milliseconds."""
     if all(rule.is_plain for rule, _ in rules):
-        types = {rule.type for rule, _ in rules}
-        if PathType.STRING_PREFIX not in types:
+        if not any(rule.type is PathType.STRING_PREFIX for rule, _ in rules):
             return PathIndex(rules)
-        if PathType.PREFIX not in types:
+        if not any(rule.type is PathType.PREFIX and rule.value != b"/" for rule, _ in rules):
             return StartIndex(rules)
     ranked = [
         (rule, Ranked(rank, None if rule.condition is None else rule.condition.decide, target))

@@ -133,3 +133,21 @@ async def test_patterns_of_an_ingress_that_is_dropped_leave_the_other_paths_alon
     assert await two.proxy.status("/foo") == 404
     two.proxy.apply(classed("bad", path="/x", use_regex="true"))
     assert await two.proxy.status("/foo") == 200
+
+
+async def test_an_implementation_specific_path_takes_all_that_begins_so(two: World) -> None:
+    two.proxy.apply(told("text", "ImplementationSpecific", "/foo"), told("root", "ImplementationSpecific", "/"))
+    asked = ("/foo", "/foobar", "/foo/bar", "/fo", "/")
+    assert [await at(two, path) for path in asked] == ["text", "text", "text", "root", "root"]
+    two.proxy.apply(told("prefix", "Prefix", "/foo", created="2025-01-01T00:00:00Z"))
+    assert [await at(two, path) for path in asked] == ["prefix", "text", "prefix", "root", "root"]
+    two.proxy.apply(told("longer", "ImplementationSpecific", "/foo/b"), told("exact", "Exact", "/foo"))
+    assert [await at(two, path) for path in asked] == ["exact", "text", "longer", "root", "root"]
+
+
+async def test_an_implementation_specific_path_with_a_slash_at_its_end_is_redirected_to(two: World) -> None:
+    two.proxy.apply(told("folder", "ImplementationSpecific", "/folder/"))
+    assert await at(two, "/folder/x") == "folder"
+    got = await two.proxy.get("/folder")
+    assert (got.status, got["location"]) == (301, "http://a.example/folder/")
+    assert await two.proxy.status("/folderx") == 404

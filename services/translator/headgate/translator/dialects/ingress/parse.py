@@ -205,6 +205,8 @@ class _Parser:
         path_type = self._path_types[written_type]
         if path_type is PathType.REGEX and not self._is_pattern(path, f"{field}.path"):
             return None
+        if path == "/" and path_type is PathType.STRING_PREFIX:
+            path_type = PathType.PREFIX  # they take the same
         return PathRule(path_type, path, backend, field)
 
     def _is_pattern(self, path: str, field: str) -> bool:

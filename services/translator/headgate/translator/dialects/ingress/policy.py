@@ -47,8 +47,8 @@ _VERSIONS = ("1.0", "1.1", "1.2", "1.3")
 class IngressPolicy:
     """The annotations of one Ingress."""
 
-    path_type: PathType
-    """Of paths with type `ImplementationSpecific`."""
+    path_type: PathType | None
+    """Of paths with type `ImplementationSpecific`; None if nothing is said of it."""
     patch: RoutePatch
     """What is said of its routes."""
     tls: TlsPolicy | None
@@ -76,7 +76,7 @@ class IngressPolicy:
 
 
 _NOTHING_SAID = IngressPolicy(
-    path_type=PathType.PREFIX,
+    path_type=None,
     patch=NO_ROUTE_PATCH,
     tls=None,
     tls_field="",
@@ -174,7 +174,7 @@ def _read(ref: ObjectRef, annotations: JsonObject, lookups: Lookups) -> IngressP
     if client_auth is not None and client_auth.mode == "required":
         conditions.append(OVER_TLS)
     return IngressPolicy(
-        path_type=reading.group("path").get("type", PathType.PREFIX),
+        path_type=reading.group("path").get("type"),
         patch=RoutePatch(conditions=tuple(conditions), **fields),
         tls=tls,
         tls_field=field_of(next(iter([*reading.written("client_auth"), *reading.written("tls")]), "")),

@@ -81,7 +81,7 @@ def translate_ingress(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) ->
     nginx = NginxIngress(ref, manifest, lookups)
     policy = read_policy(ref, manifest, lookups, nginx.policy)
     problems: list[Problem] = []
-    spec = parse_ingress(upgrade(manifest) if legacy else manifest, problems, policy.path_type)
+    spec = parse_ingress(upgrade(manifest) if legacy else manifest, problems, policy.path_type or nginx.path_type)
     if legacy:
         problems = restore_problems(problems)
     policy = _within_bounds(ref, policy, spec, problems)

@@ -142,6 +142,11 @@ class NginxIngress:
 
     # What routes match
 
+    @property
+    def path_type(self) -> PathType:
+        """How paths of type `ImplementationSpecific` are compared: ingress-nginx takes all that begin so."""
+        return PathType.PREFIX if self.policy is None else PathType.STRING_PREFIX
+
     def leaves_out(self, backend: Backend) -> bool:
         """Whether there is no route for a backend: ingress-nginx takes only Services, and leaves others' paths out."""
         if self.policy is None or not isinstance(backend, ResourceBackend):
