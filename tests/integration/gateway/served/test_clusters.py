@@ -14,6 +14,7 @@ from fakes.peers.name_server import NameServer
 from fakes.waiting import until
 from headgate.common.table import Endpoint
 from headgate.gateway.health.resolve import SystemDns
+from headgate.gateway.proxy.config import ProxyConfig
 
 
 def pod(port: int, cluster: str) -> Endpoint:
@@ -26,10 +27,10 @@ def hop(port: int, cluster: str, scheme: str = "http") -> Endpoint:
 
 @contextlib.asynccontextmanager
 async def two_gateways(
-    east: Origin, west: Origin, scheme: str = "http", **route: object
+    east: Origin, west: Origin, scheme: str = "http", config: ProxyConfig | None = None, **route: object
 ) -> AsyncIterator[tuple[Served, Served]]:
     """Gateways of two clusters with one table, each with a pod that only its own cluster reaches."""
-    async with served(cluster="east") as first, served(cluster="west") as second:
+    async with served(cluster="east", config=config) as first, served(cluster="west", config=config) as second:
         secure = scheme == "https"
         upstream = at(
             pod(east.port, "east"),
@@ -72,6 +73,21 @@ async def test_routes_change_a_request_once_at_the_last_gateway() -> None:
             assert [record[3] for record in second.log.records] == [b"/asked"]
         (head,) = (head for conversation in west.conversations for head in conversation.heads)
         assert head.startswith(b"GET /changed HTTP/1.1\r\nHost: inside.example\r\n")
+
+
+@pytest.mark.parametrize("plugins", [[], [("proxy-rewrite", {"uri": "/changed"})]])
+async def test_other_gateways_choose_the_route_by_the_host_that_was_asked_for(
+    plugins: list[tuple[str, dict[str, object]]],
+) -> None:
+    trusting = ProxyConfig(trusted_proxies=("127.0.0.0/8",))
+    async with (
+        origins(answering(named(b"east")), answering(named(b"west"))) as (east, west),
+        two_gateways(east, west, config=trusting, nginx_headers=True, plugins=plugins) as (first, _),
+    ):
+        answers = [await first.get(X_Forwarded_Host="forwarded.example") for _ in range(4)]
+        assert sorted(got.body for got in answers) == [b"east", b"east", b"west", b"west"]
+        hosts = {head.split(b"Host: ")[1].split(b"\r\n")[0] for head in (*east.heads, *west.heads)}
+        assert hosts == {b"forwarded.example"}
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])

@@ -95,7 +95,7 @@ def take_forwarded_host(fields: RequestFields) -> None:
         fields.host = normal_host(claimed)
     except FramingError:
         return
-    fields.host_line = claimed
+    fields.routed_host, fields.host_line = fields.host_line, claimed
 
 
 _REPLACED: Final = (b"x-scheme", b"x-forwarded-scheme", b"x-original-forwarded-for", b"x-original-forwarded-host")
@@ -155,9 +155,9 @@ def request_head(exchange: "SentRequest", pool: "EndpointPool") -> bytes:
 
 def _as_it_came(exchange: "SentRequest") -> tuple[bytes, bytes, bytes]:
     """Return method, target and host for a gateway that has the same routes and will change them as we did."""
-    if exchange.run is None:
-        return exchange.method, exchange.target, exchange.fields.host_line
-    return exchange.run.original
+    run, fields = exchange.run, exchange.fields
+    method, target, host = run.original if run is not None else (exchange.method, exchange.target, fields.host_line)
+    return method, target, fields.routed_host or host
 
 
 def came_by_hop(fields: RequestFields) -> bool:

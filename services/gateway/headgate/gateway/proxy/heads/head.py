@@ -51,14 +51,16 @@ _NO_OPTIONS: Final[frozenset[bytes]] = frozenset()
 class RequestFields(_Head):
     """What the header block of one request says."""
 
-    __slots__ = ("agent", "expects_continue", "forwarded", "host", "host_line", "referer", "request_id")
+    __slots__ = ("agent", "expects_continue", "forwarded", "host", "host_line", "referer", "request_id", "routed_host")
 
     def __init__(self) -> None:
         super().__init__()
         self.host = b""
         """Lower case, without port and trailing dot; empty if there is none (HTTP/1.0 only)."""
         self.host_line = b""
-        """Value of Host as sent."""
+        """Value of Host as sent, or what a trusted proxy forwarded in its place."""
+        self.routed_host = b""
+        """Value of Host as sent, if another is in its place."""
         self.expects_continue = False
         self.request_id = b""
         self.forwarded: dict[bytes, bytes] = {}
