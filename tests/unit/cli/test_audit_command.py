@@ -3,10 +3,15 @@
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from headgate.cli.__main__ import main
+from headgate.gateway.settings import GatewaySettings
+from headgate.translator.annotations.nginx.flags import FLAGS
+from headgate.translator.settings import TranslatorSettings
+from headgate.watcher.settings import WatcherSettings
 
 INGRESS = """\
 apiVersion: networking.k8s.io/v1
@@ -154,3 +159,69 @@ def test_the_page_has_each_object_and_nothing_from_elsewhere(tmp_path: Path) -> 
     assert "headgate.dev/max-body" in text
     assert "<b>" not in text
     assert not re.search(r"(src|href)=|url\(|@import|fetch\(", text)
+
+
+CONTROLLER = """\
+apiVersion: apps/v1
+kind: {kind}
+metadata: {{name: controller, namespace: ingress-nginx}}
+spec:
+  template:
+    spec:
+      containers:
+        - {{name: sidecar, args: [--default-ssl-certificate=not/this]}}
+        - name: controller
+          command: [/nginx-ingress-controller]
+          args: [{args}]
+"""
+
+
+def flags(folder: Path, capsys: pytest.CaptureFixture[str], *args: str, kind: str = "Deployment") -> dict[str, Any]:
+    """Return what becomes of the flags of a controller, by name."""
+    (folder / "controller.yaml").write_text(CONTROLLER.format(kind=kind, args=", ".join(map(json.dumps, args))))
+    main(["audit", str(folder), "--json"])
+    found = json.loads(capsys.readouterr().out)["audited"]
+    return {said["name"]: said for one in found for said in one["said"]}
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "DaemonSet"])
+def test_flags_of_a_controller_come_out_as_settings(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str
+) -> None:
+    said = flags(
+        tmp_path,
+        capsys,
+        "--default-ssl-certificate=default/wild",
+        "--configmap=$(POD_NAMESPACE)/options",
+        "--disable-catch-all",
+        "--watch-namespace",
+        "shop",
+        "--election-id=a",
+        kind=kind,
+    )
+    assert "HEADGATE_NGINX_DEFAULT_SSL_CERTIFICATE=default/wild" in said["--default-ssl-certificate"]["note"]
+    assert "HEADGATE_NGINX_CONFIGMAP=ingress-nginx/options" in said["--configmap"]["note"]
+    assert "HEADGATE_NGINX_DISABLE_CATCH_ALL=true" in said["--disable-catch-all"]["note"]
+    assert "HEADGATE_NAMESPACES=shop" in said["--watch-namespace"]["note"]
+    assert said["--election-id"]["verdict"] == "ignored"
+    assert said["--default-ssl-certificate"]["field"] == "spec.template.spec.containers[1].args[0]"
+
+
+def test_a_flag_that_cannot_be_followed_is_refused_unless_it_says_the_default(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert flags(tmp_path, capsys, "--annotations-prefix=a.b")["--annotations-prefix"]["verdict"] == "refused"
+    same = flags(tmp_path, capsys, "--annotations-prefix=nginx.ingress.kubernetes.io")
+    assert same["--annotations-prefix"]["verdict"] == "honoured"
+    assert flags(tmp_path, capsys, "--no-such=1")["--no-such"]["verdict"] == "ignored"
+
+
+def test_other_workloads_are_not_looked_at(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "web.yaml").write_text(CONTROLLER.format(kind="Deployment", args="").replace("/nginx-ingress", "/web"))
+    assert main(["audit", str(tmp_path), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["audited"] == []
+
+
+def test_settings_that_flags_stand_for_exist() -> None:
+    known = {*TranslatorSettings.model_fields, *GatewaySettings.model_fields, *WatcherSettings.model_fields}
+    assert {flag.setting for flag in FLAGS if flag.setting} <= known

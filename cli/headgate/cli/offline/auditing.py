@@ -1,22 +1,28 @@
 """What some manifests, or a cluster, say and what becomes of it, object by object and in all."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from headgate.cli.offline.tables import CLUSTER, Finding, delta_of, object_name, translator_settings
 from headgate.common.deltas import SyncState
-from headgate.common.resources import ALL_KINDS, SERVICE, JsonObject, Kinds, WatchMode
+from headgate.common.resources import ALL_KINDS, SERVICE, JsonObject, Kinds, ResourceKind, WatchMode
 from headgate.common.sealing import Sealer
+from headgate.translator.annotations.nginx.flags import find_flags
 from headgate.translator.audit import Audit, Said, unread_kind
 from headgate.translator.composition import DIALECTS
-from headgate.translator.manifests.verdicts import Verdict
+from headgate.translator.manifests.verdicts import Verdict, plain
 from headgate.translator.objects.dialect import Dialect
 from headgate.watcher.objects.secrets import throwaway_recipients
 from headgate.watcher.sources import Unavailable
 from headgate.watcher.sources.manifests.files import FileObject, read_paths
 
+_WORKLOADS = tuple(
+    ResourceKind("apps", resource, kind, ("v1",))
+    for resource, kind in (("deployments", "Deployment"), ("daemonsets", "DaemonSet"))
+)
+"""Of these only what runs ingress-nginx is looked at."""
 _WORST_FIRST = (Verdict.REFUSED, Verdict.IGNORED, Verdict.APPROXIMATED, Verdict.HONOURED)
 
 
@@ -80,8 +86,9 @@ def audit_paths(
     Raises:
         SettingsError: the translator's variables cannot be used.
     """
-    read = read_paths(paths, cluster=CLUSTER, kinds=kinds)
-    found = _audited(read.objects, dialects)
+    read = read_paths(paths, cluster=CLUSTER, kinds=Kinds((*kinds, *_WORKLOADS)))
+    found = _audited((one for one in read.objects if one.kind not in _WORKLOADS), dialects)
+    found += _audited_flags(one for one in read.objects if one.kind in _WORKLOADS)
     found += [Audited(one.file, one.line, one.object, (unread_kind(one.kind),)) for one in read.passed_over]
     problems = [Finding(one.file, one.line, one.object, one.problem) for one in read.problems]
     return AuditReport(sorted(found, key=_place), problems)
@@ -110,6 +117,17 @@ def _audited(objects: Iterable[FileObject], dialects: Sequence[Dialect] = DIALEC
         if said or (said is not None and one.kind != SERVICE):
             audited.append(Audited(one.file, one.line, object_name(one), said))
     return audited
+
+
+def _audited_flags(objects: Iterable[FileObject]) -> Iterator[Audited]:
+    """Yield the workloads of ingress-nginx, with the settings that say the same as their flags."""
+    for one in objects:
+        found = [
+            Said(f"--{each.flag.name}", each.field, each.verdict, plain(each.advice)) for each in find_flags(one.object)
+        ]
+        if found:
+            worst_first = sorted(found, key=lambda said: _WORST_FIRST.index(said.verdict))
+            yield Audited(one.file, one.line, object_name(one), tuple(worst_first))
 
 
 def _place(one: Audited) -> tuple[str, int, str]:

@@ -7,7 +7,9 @@ import sys
 from collections.abc import Iterator
 
 from headgate.translator.annotations.nginx import NGINX_PREFIX, NGINX_TABLE, SECTIONS, NginxAnnotation
+from headgate.translator.annotations.nginx.flags import FLAGS
 from headgate.translator.annotations.nginx.options import OPTION_ROWS
+from headgate.translator.manifests.verdicts import Verdict
 
 _HEAD = f"""\
 # Annotations of ingress-nginx
@@ -62,7 +64,28 @@ def write_page() -> str:
         ("Ignored", tuple(row for row in own if row.ignored)),
     )
     annotations = "\n".join("".join(_section(title, rows)) for title, rows in SECTIONS.items())
-    return _HEAD + annotations + _OPTIONS.format(shared=shared) + "\n".join("".join(_keys(*each)) for each in options)
+    return (
+        _HEAD
+        + annotations
+        + _OPTIONS.format(shared=shared)
+        + "\n".join("".join(_keys(*each)) for each in options)
+        + "".join(_flags())
+    )
+
+
+def _flags() -> Iterator[str]:
+    yield "\n# Flags of the controller\n\n| flag | setting | |\n|---|---|---|\n"
+    for flag in FLAGS:
+        if flag.verdict is not Verdict.IGNORED:
+            setting = f"`HEADGATE_{flag.setting.upper()}` of the {flag.reader}" if flag.setting else ""
+            yield f"| `--{flag.name}` | {setting} | {'✗ ' if flag.verdict is Verdict.REFUSED else ''}{flag.note} |\n"
+    reasons: dict[str, list[str]] = {}
+    for flag in FLAGS:
+        if flag.verdict is Verdict.IGNORED:
+            reasons.setdefault(flag.note, []).append(f"`--{flag.name}`")
+    yield "\n## Ignored flags\n\n| flags | |\n|---|---|\n"
+    for reason, names in reasons.items():
+        yield f"| {', '.join(names)} | – {reason} |\n"
 
 
 def _keys(title: str, rows: tuple[NginxAnnotation, ...]) -> Iterator[str]:
