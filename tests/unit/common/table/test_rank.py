@@ -61,7 +61,6 @@ def test_priority_goes_before_the_kind_of_path_and_that_before_its_length() -> N
         Rank().before_path(PathType.EXACT, 1),
         Rank().before_path(PathType.REGEX, 1),
         Rank().before_path(PathType.PREFIX, 9),
-        Rank().before_path(PathType.PREFIX, 8),
         Rank().before_path(PathType.STRING_PREFIX, 8),
         Rank(priority=-1).before_path(PathType.EXACT, 9),
     ]

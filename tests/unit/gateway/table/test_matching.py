@@ -209,7 +209,6 @@ def naive_winner(routes: list[Route], path: str, satisfied: Collection[str]) -> 
             -item.rank.priority,
             classes.index(PathType.PREFIX if item.path.type is PathType.STRING_PREFIX else item.path.type),
             -len(item.path.value),
-            item.path.type is PathType.STRING_PREFIX,
             *(() if item.path.type is PathType.REGEX else naive_rank(item.rank)),
         ),
     )

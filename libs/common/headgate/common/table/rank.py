@@ -53,11 +53,9 @@ class Rank(Entry):
         """Return the sort key among all routes of a host; `length` is that of the path or pattern.
 
         Kubernetes says longest first, then exact before prefix. As an exact path is the whole request's, that is the
-        same but for exact `/foo` and prefix `/foo/`, where the slash is ignored by the prefix's own rule. Of
-        prefixes of one text that by elements goes before that by characters, as it takes less: nginx compares `/foo/`.
+        same but for exact `/foo` and prefix `/foo/`, where the slash is ignored by the prefix's own rule.
         """
-        ends_with_element = path_type is PathType.PREFIX
-        return -self.priority, _CLASSES[path_type], -(2 * length + ends_with_element)
+        return -self.priority, _CLASSES[path_type], -length
 
     @property
     def within_match(self) -> WithinMatch:

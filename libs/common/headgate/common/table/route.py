@@ -39,8 +39,8 @@ class Route(Entry):
     """What happens to the requests of one host that match.
 
     Of the routes of a virtual host that match a request the first in this order wins: higher `rank.priority`; exact
-    path, then regex, then prefixes; longer path; prefixes by elements, then by characters; of equal paths the other
-    fields of `rank`, in their order; position in the host. Of patterns of one length position alone decides.
+    path, then regex, then prefixes; longer path; of equal paths the other fields of `rank`, in their order; position
+    in the host. Of patterns of one length position alone decides.
     """
 
     name: str

@@ -329,10 +329,14 @@ def _may_be_large(won: Won) -> bool:
     return bool(route.plugins or route.when or route.canaries)
 
 
-def _order(claim: RouteClaim) -> tuple[BeforePath, str, WithinPath]:
-    """Sort key among the routes of a host; of equal ones those of the oldest object are first already."""
+def _order(claim: RouteClaim) -> tuple[BeforePath, str, WithinPath, bool]:
+    """Sort key among the routes of a host; of equal ones those of the oldest object are first already.
+
+    Of two prefixes of one text and rank that by elements goes before that by characters, as it takes less.
+    """
     path, rank = claim.route.path, claim.route.rank
-    return rank.before_path(path.type, len(path.value)), path.value, rank.within_path
+    is_text = path.type is PathType.STRING_PREFIX
+    return rank.before_path(path.type, len(path.value)), path.value, rank.within_path, is_text
 
 
 def _lost_path(

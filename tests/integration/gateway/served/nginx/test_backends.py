@@ -220,3 +220,19 @@ async def test_a_request_reaches_the_services_own_address() -> None:
 async def test_a_service_without_an_address_has_its_endpoints(addressed: World, address: str) -> None:
     addressed.proxy.apply(service("pair", clusterIP=address), classed(to="pair", service_upstream="true"))
     assert await addressed.proxy.bodies(1) == ["one"]
+
+
+@pytest.mark.parametrize(
+    ("target", "written", "status"), [("web", "web", 200), (8080, 8080, 200), ("web", "other", 503), (8080, 80, 200)]
+)
+async def test_a_port_may_be_the_target_of_a_port_of_the_service(
+    one: World, target: int | str, written: int | str, status: int
+) -> None:
+    made = service("targets")
+    made["spec"]["ports"] = [{"port": 80, "targetPort": target, "protocol": "TCP"}]
+    slices = endpoint_slice("targets", "127.0.0.1", port=one.port("one"))
+    slices["ports"][0]["name"] = ""
+    one.proxy.apply(classed(to="targets", port=written), slices)
+    assert await one.proxy.status() == 503
+    one.proxy.apply(made)
+    assert await one.proxy.status() == status

@@ -79,3 +79,11 @@ async def test_the_prefix_is_told_unless_it_is_empty(one: World) -> None:
     one.proxy.apply(classed(rewrite_target="/foo", x_forwarded_prefix=""))
     assert await asked(one, "/") == "/foo"
     assert "x-forwarded-prefix" not in headers(one)
+
+
+async def test_a_rewrite_to_a_url_is_a_redirect(one: World) -> None:
+    one.proxy.apply(classed(path="/foo/(.*)", rewrite_target="https://other.example/$1"))
+    got = await one.proxy.get("/FOO/x?a=b")
+    assert (got.status, got["location"]) == (302, "https://other.example/x?a=b")
+    assert (await one.proxy.get("/foo/x/y"))["location"] == "https://other.example/x/y"
+    assert one.servers["one"].heads == []

@@ -156,7 +156,7 @@ class _Backends:
     """What the backends of one Ingress are in the table."""
 
     def __init__(self, ref: ObjectRef, policy: IngressPolicy, lookups: Lookups, nginx: NginxIngress) -> None:
-        self._ref, self._policy, self._lookups = ref, policy, lookups
+        self._ref, self._policy, self._lookups, self._nginx = ref, policy, lookups, nginx
         self._override = Override.of(nginx.upstream) if nginx.upstream.said else None
         self._secured = Override.of(nginx.secured_upstream) if nginx.follows_scheme else None
         self._uses_cluster_ip = nginx.uses_cluster_ip
@@ -183,9 +183,10 @@ class _Backends:
             return ResourceRef(cluster, self._ref.namespace, backend.api_group, backend.kind, backend.name)
         has_policy = self._policy_of(backend) is not None
         if protocol is not None or has_policy or override is not None or self._uses_cluster_ip:
-            port = (cluster, self._namespace, backend.service, backend.port)
-            return OverriddenService(*port, protocol, has_policy, override, self._uses_cluster_ip)
-        return ServicePortRef(cluster, self._namespace, backend.service, backend.port)
+            named = (cluster, self._namespace, backend.service, self._nginx.service_port(self._namespace, backend))
+            return OverriddenService(*named, protocol, has_policy, override, self._uses_cluster_ip)
+        port = self._nginx.service_port(self._namespace, backend)
+        return ServicePortRef(cluster, self._namespace, backend.service, port)
 
     def route_fields(self, backend: Backend) -> JsonObject:
         """Return what of a route a policy for its backend says."""

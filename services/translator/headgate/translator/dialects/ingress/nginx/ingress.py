@@ -42,10 +42,11 @@ from headgate.translator.dialects.ingress.nginx.policy import NginxPolicy, early
 from headgate.translator.dialects.ingress.nginx.rest import rest_of_hosts
 from headgate.translator.dialects.ingress.nginx.snippets import Snippets, caught_as_variables, target_step
 from headgate.translator.dialects.ingress.nginx.upstream_tls import upstream_tls
-from headgate.translator.dialects.ingress.parse import Backend, PathRule, ResourceBackend
+from headgate.translator.dialects.ingress.parse import Backend, PathRule, ResourceBackend, ServiceBackend
 from headgate.translator.fragments.fragment import BackendUse, RouteClaim
 from headgate.translator.manifests.patches import NO_ROUTE_PATCH, NO_UPSTREAM_PATCH, OVER_TLS, RoutePatch, UpstreamPatch
 from headgate.translator.manifests.reading import shown
+from headgate.translator.sources.sharing import find_service
 from headgate.translator.upstreams.resolution import is_service_import
 from headgate.translator.world.graph import Lookups
 
@@ -139,6 +140,13 @@ class NginxIngress:
         if self.policy is None or not self.policy.reading.group("passthrough").get("is_on", False):
             return False
         return self._lookups.settings.nginx.enable_ssl_passthrough
+
+    def service_port(self, namespace: str, backend: ServiceBackend) -> int | str:
+        """Return the port of a Service that a backend means: ingress-nginx also takes the target of one."""
+        service = find_service(self._lookups, namespace, backend.service) if self.policy is not None else None
+        if service is None or service.find_port(backend.port) is not None:
+            return backend.port
+        return next((port.port for port in service.ports if port.target == backend.port), backend.port)
 
     # What routes match
 
@@ -241,6 +249,8 @@ class NginxIngress:
         if path.perl:
             program = NginxRewriteConfig(steps=(target_step(path, target),))
             return PluginUse.of(program), *_prefix_told(policy)
+        if target.startswith(("http://", "https://")):
+            return (_redirecting(path.value, target),)
         return (_rewriting(path.value, target, policy.rewrite.get("prefix")),)
 
     # Which more there are
@@ -349,6 +359,12 @@ def _rewriting(path: str, target: str, prefix: str | None) -> PluginUse:
     headers = HeaderChanges(set={"X-Forwarded-Prefix": prefix}) if prefix else HeaderChanges()
     pattern = f"(?s)^.*?(?:{path}).*$"
     return PluginUse.of(ProxyRewriteConfig(regex_uri=(pattern, target), regex_ignore_case=True, headers=headers))
+
+
+def _redirecting(path: str, target: str) -> PluginUse:
+    """Return what a rewrite to a URL is in nginx: a redirect."""
+    pattern = f"(?is)^.*?(?:{path}).*$"
+    return early(RedirectConfig(regex_uri=(pattern, target), append_query_string=True, ret_code=302))
 
 
 def _redirect_to(url: str, code: int) -> PluginUse:
