@@ -131,8 +131,11 @@ def facts_of(lookups: Lookups, namespace: str, host: str) -> HostFacts:
 
 def is_of_nginx_controller(lookups: Lookups, name: str | None) -> bool:
     """Whether a class is of an adopted controller of ingress-nginx, which may still be there and write statuses."""
-    found = None if lookups.is_assumed else find_class(lookups, name)
-    return found is not None and _is_of_its_family(found.controller, lookups.settings)
+    settings = lookups.settings
+    if lookups.is_assumed or not any(_is_of_its_family(one, settings) for one in settings.controller_names):
+        return False
+    found = find_class(lookups, name)
+    return found is not None and _is_of_its_family(found.controller, settings)
 
 
 def is_nginx_class(lookups: Lookups, name: str | None) -> bool:
