@@ -143,7 +143,8 @@ class NginxIngress:
 
     def service_port(self, namespace: str, backend: ServiceBackend) -> int | str:
         """Return the port of a Service that a backend means: ingress-nginx also takes the target of one."""
-        service = find_service(self._lookups, namespace, backend.service) if self.policy is not None else None
+        is_looked_up = self.policy is not None and not self._lookups.is_assumed
+        service = find_service(self._lookups, namespace, backend.service) if is_looked_up else None
         if service is None or service.find_port(backend.port) is not None:
             return backend.port
         return next((port.port for port in service.ports if port.target == backend.port), backend.port)
