@@ -72,25 +72,6 @@ async def test_ciphers_are_written_as_openssl_has_them(shop: World) -> None:
     assert ((await handshake(shop))[0].status, shop.proxy.problems(manifest)) == (200, [])
 
 
-SESSIONS = [
-    ("ssl_session_cache", "false"),
-    ("ssl_session_cache_size", "20m"),
-    ("ssl_session_timeout", "30m"),
-    ("ssl_session_tickets", "true"),
-    ("ssl_session_ticket_key", "WW9gcPHgfcrw6DNqY5VE2NjM6gtgUhJ4Vn6ZwRGi/7+A9TNFa4Fvfe1cmlPec9bx"),
-    ("enable_ocsp", "true"),
-]
-
-
-@pytest.mark.parametrize(("key", "value"), SESSIONS)
-async def test_sessions_are_kept_by_the_gateway_whatever_the_config_map_says_of_them(
-    shop: World, key: str, value: str
-) -> None:
-    manifest = options(**{key: value})
-    shop.proxy.apply(manifest)
-    assert ((await handshake(shop))[0].status, shop.proxy.problems(manifest)) == (200, [])
-
-
 @pytest.mark.parametrize(
     ("data", "header"),
     [
