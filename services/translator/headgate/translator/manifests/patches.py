@@ -41,6 +41,8 @@ class Patch(Entry):
     @property
     def said(self) -> dict[str, Any]:
         """The fields that are said."""
+        if not self.model_fields_set:
+            return {}
         return {name: value for name, value in self if value is not None and value != ()}
 
     def over(self, other: Self) -> Self:

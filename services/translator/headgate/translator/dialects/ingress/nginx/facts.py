@@ -102,6 +102,11 @@ def _is_nginx_class(lookups: Lookups, question: ClassQuestion) -> bool:
     return NGINX_CLASS in question.name
 
 
+def _is_adopted(lookups: Lookups, question: ClassQuestion) -> bool:
+    found = find_class(lookups, question.name)
+    return found is not None and _is_of_its_family(found.controller, lookups.settings)
+
+
 def _is_of_its_family(controller: str, settings: TranslationSettings) -> bool:
     """Whether an adopted controller is a further ingress-nginx of the cluster, such as `k8s.io/internal-ingress-nginx`.
 
@@ -119,6 +124,9 @@ _HOST_FACTS: Rule[HostQuestion, HostFacts] = Rule(
 _IS_NGINX_CLASS: Rule[ClassQuestion, bool] = Rule(
     "class of ingress-nginx", Level.CLUSTER, _is_nginx_class, lambda *_: False, is_memo=True
 )
+_IS_ADOPTED: Rule[ClassQuestion, bool] = Rule(
+    "adopted class", Level.CLUSTER, _is_adopted, lambda *_: False, is_memo=True
+)
 _NO_FACTS: Final = HostFacts()
 
 
@@ -134,8 +142,7 @@ def is_of_nginx_controller(lookups: Lookups, name: str | None) -> bool:
     settings = lookups.settings
     if lookups.is_assumed or not any(_is_of_its_family(one, settings) for one in settings.controller_names):
         return False
-    found = find_class(lookups, name)
-    return found is not None and _is_of_its_family(found.controller, settings)
+    return lookups.derive(_IS_ADOPTED, ClassQuestion(lookups.cluster, name))
 
 
 def is_nginx_class(lookups: Lookups, name: str | None) -> bool:
