@@ -55,6 +55,11 @@ def test_every_case_is_listed() -> None:
     assert len(CASES) == 439
 
 
+def test_nearly_all_cases_have_tests_and_the_others_reasons() -> None:
+    assert sum(bool(case.tests) for case in CASES) >= 400
+    assert [case.name for case in CASES if not case.answer] == []
+
+
 @pytest.mark.parametrize("file", sorted({case.file for case in CASES}))
 def test_the_tests_of_a_file_exist(file: str) -> None:
     named = [test for case in CASES if case.file == file for test in case.tests]
