@@ -1,7 +1,7 @@
 """The one format of annotation tables, whatever vocabulary they are of."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from headgate.common.resources import JsonObject
@@ -55,6 +55,12 @@ class AnnotationTable:
     prefix: str
     rows: Mapping[str, Annotation]
     """By name, without the prefix, in the order in which they are read."""
+    groups: Mapping[str, str] = field(init=False)
+    """The groups of the rows, by name."""
+
+    def __post_init__(self) -> None:
+        """Note the groups."""
+        object.__setattr__(self, "groups", {name: row.group for name, row in self.rows.items()})
 
     @classmethod
     def of(cls, prefix: str, rows: "tuple[Annotation, ...]") -> "AnnotationTable":

@@ -152,7 +152,8 @@ class Reading:
 
     def written(self, group: str) -> list[str]:
         """Return the names of the annotations of a group that were written, readable or not."""
-        return [name for name in self._written if self._table.rows[name].group == group]
+        groups = self._table.groups
+        return [name for name in self._written if groups[name] == group]
 
     def closed(self, group: str) -> list[str]:
         """Return the names of the annotations of a group that keep requests out and cannot be read."""

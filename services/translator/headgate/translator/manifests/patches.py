@@ -43,7 +43,7 @@ class Patch(Entry):
         """The fields that are said."""
         if not self.model_fields_set:
             return {}
-        return {name: value for name, value in self if value is not None and value != ()}
+        return {name: value for name, value in self.__dict__.items() if value is not None and value != ()}
 
     def over(self, other: Self) -> Self:
         """Return both patches in one: this one's fields go before the other's; plugins, mirrors, conditions add up."""

@@ -114,7 +114,8 @@ def translate_ingress(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) ->
     if policy.canary is not None:
         return _as_canary(fragment, policy, policy.canary, nginx)
     if not policy.concerns_routes and policy.tls is None and nginx.policy is None:
-        return replace(fragment, routes=(*routes, *nginx.further(routes)))
+        further = tuple(nginx.further(routes))
+        return replace(fragment, routes=(*routes, *further)) if further else fragment
     if nginx.is_passed_through:
         passed = tuple(passed_through(ref, spec.rules))
         backends_of_passed, streams = tuple(use for use, _ in passed), tuple(claim for _, claim in passed)

@@ -47,12 +47,12 @@ def rest_of_hosts(
     """
     first: dict[str, RouteClaim] = {}
     for claim in claims:
-        if claim.route.path == _EVERYTHING:
+        if _is_everything(claim.route.path):
             first[claim.host] = claim
         first.setdefault(claim.host, claim)
     says_something = answering is not None or any(map(reading.written, _GROUPS))
     for host, claim in first.items():
-        if host == ANY_HOST or claim.route.path == _EVERYTHING:
+        if host == ANY_HOST or _is_everything(claim.route.path):
             continue
         if not says_something:
             yield RouteClaim(host, _NOTHING_SAID, claim.field, is_rest=True)
@@ -62,6 +62,10 @@ def rest_of_hosts(
         route = _NOTHING_SAID.model_copy(update={"name": name, "provenance": owner})
         held = with_policy(claim._replace(route=route, is_rest=True))
         yield _not_found(held) if answering is None else _answered(held, answering)
+
+
+def _is_everything(path: PathMatch) -> bool:
+    return path.type is PathType.PREFIX and path.value == "/"
 
 
 def _answered(claim: RouteClaim, by: UpstreamRef) -> RouteClaim:
