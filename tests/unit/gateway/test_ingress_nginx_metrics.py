@@ -49,6 +49,45 @@ def test_requests_that_no_route_takes_are_of_no_ingress() -> None:
     assert (labels["ingress"], labels["host"], labels["status"], value) == ("", "", "404", 1)
 
 
+def test_routes_that_ingress_nginx_does_not_tell_apart_are_one_series() -> None:
+    stats = ProxyStats()
+    for number, name in enumerate(("exact /cart", "prefix /cart", "location regex* /cart")):
+        counted(stats, f"shop.example|paris/shop/web {name}", f"paris/shop/cart:{80 + number}").count(200, 2, 0.5, 1, 2)
+    counted(stats, "shop.example|london/shop/web prefix /cart", "london/shop/cart:80").count(503, 2, 0.5, 1, 2)
+    found = samples(stats)
+    assert sorted((labels["status"], value) for labels, value in of(found, "requests")) == [("200", 3), ("503", 1)]
+    for name, total in (("request_duration_seconds_sum", 2.0), ("request_size_sum", 4), ("response_size_count", 4)):
+        assert [value for _, value in of(found, name)] == [total]
+
+
+def test_no_series_is_there_twice() -> None:
+    stats = ProxyStats(max_series=0)
+    stats.unrouted.count(404, 0, 0.0, 0, 0)
+    stats.unrouted.count(0, 0, 0.0, 0, 0)
+    stats.unrouted.count(499, 0, 0.0, 0, 0)
+    stats.series()[1].count(404, 0, 0.0, 0, 0)
+    found = of(samples(stats), "requests")
+    assert {labels["status"]: value for labels, value in found} == {"404": 2, "499": 2}
+    assert len(found) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "ingress", "path"),
+    [
+        ("paris/shop/web exact /a b", "web", "/a b"),
+        ("paris/shop/web location exact /x", "web", "/x"),
+        ("paris/shop/web location = /x", "web", "/x"),
+        ("paris/shop/web rest", "web", "/"),
+        ("paris/ingress-nginx/controller default backend", "", "/"),
+    ],
+)
+def test_paths_are_read_of_every_kind_of_route(name: str, ingress: str, path: str) -> None:
+    stats = ProxyStats()
+    counted(stats, f"shop.example|{name}", UPSTREAM).count(200, 2, 0.002, 10, 1000)
+    ((labels, _),) = of(samples(stats), "requests")
+    assert (labels["ingress"], labels["path"]) == (ingress, path)
+
+
 def test_durations_and_sizes_are_histograms() -> None:
     stats = ProxyStats()
     counted(stats, ROUTE, UPSTREAM).count(200, 2, 0.002, 10, 1000)

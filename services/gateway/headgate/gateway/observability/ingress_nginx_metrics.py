@@ -7,8 +7,9 @@ these labels are empty there: a query that takes all of them shows everything.
 import os
 import resource
 import socket
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from functools import lru_cache
+from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -16,16 +17,15 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.samples import Sample
 
-from headgate.common.table import HostKey
-from headgate.common.table.upstream_key import UpstreamKey
+from headgate.gateway.observability.names import read_route, read_upstream
 from headgate.gateway.observability.traffic_metrics import Labels, family
 from headgate.gateway.proxy.stats import ProxyStats
-from headgate.gateway.proxy.traffic import LATENCY_BOUNDS_S, RouteTraffic
+from headgate.gateway.proxy.traffic import LATENCY_BOUNDS_S, Traffic
 from headgate.gateway.tls.server import CertificateStore
 
 _PREFIX: Final = "nginx_ingress_controller"
 _BOUNDS: Final = (*map(str, LATENCY_BOUNDS_S), "+Inf")
-_NOT_GIVEN: Final = "499"
+_NOT_GIVEN: Final = 499
 """The status of a request whose client left before there was an answer."""
 _CLASS: Final = "k8s.io/ingress-nginx"
 """That dashboards select, whoever serves."""
@@ -33,12 +33,19 @@ _POD_NAMESPACE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/name
 _STATM: Final = Path("/proc/self/statm")
 
 
-class _Source(NamedTuple):
-    """Where requests of a route belong, as ingress-nginx names it."""
+class _Place(NamedTuple):
+    """Where requests belong, as ingress-nginx labels them. Several routes and upstreams may be one place there."""
 
+    host: str
     namespace: str
     ingress: str
     path: str
+    service: str
+    method: str = ""
+    canary: str = ""
+
+
+_Rows = list[tuple[Labels, Traffic]]
 
 
 class IngressNginxFamilies:
@@ -62,14 +69,16 @@ class IngressNginxFamilies:
 
     def collect(self) -> Iterable[Metric]:
         """Return the families. Counters have no `_total` there, which only untyped ones may be without."""
-        yield family("unknown", f"{_PREFIX}_requests", "Requests of clients, by status", self._requests)
+        rows = self._rows()
+        yield family("unknown", f"{_PREFIX}_requests", "Requests of clients, by status", partial(_requests, rows))
         for name, text in (
             ("request_duration_seconds", "From the head of a request to the last byte of its answer"),
             ("response_duration_seconds", "The same: the share of endpoints is not counted by route"),
         ):
-            yield family("histogram", f"{_PREFIX}_{name}", text, self._durations)
-        yield family("histogram", f"{_PREFIX}_request_size", "Bytes of requests' bodies", self._sizes("received"))
-        yield family("histogram", f"{_PREFIX}_response_size", "Bytes of answers' bodies", self._sizes("sent"))
+            yield family("histogram", f"{_PREFIX}_{name}", text, partial(_durations, rows))
+        received, sent = partial(_sizes, rows, "received"), partial(_sizes, rows, "sent")
+        yield family("histogram", f"{_PREFIX}_request_size", "Bytes of requests' bodies", received)
+        yield family("histogram", f"{_PREFIX}_response_size", "Bytes of answers' bodies", sent)
         yield from self._of_process()
         ends = GaugeMetricFamily(f"{_PREFIX}_ssl_expire_time_seconds", "When certificates end", labels=["host", *_ENDS])
         for name, key, end_s in self._certificates.not_after_by_name():
@@ -105,67 +114,48 @@ class IngressNginxFamilies:
         loaded.add_metric([*self._controller.values()], float(self._is_serving()))
         yield loaded
 
-    def _rows(self) -> Iterator[tuple[Labels, RouteTraffic]]:
+    def _rows(self) -> _Rows:
+        """Return what was counted by place: a series that is there twice fails a scrape."""
+        places: dict[_Place, Traffic] = {}
         for traffic in self._stats.series():
             if any(traffic.buckets):
-                yield {**self._controller, **_labels(traffic.route, traffic.upstream)}, traffic
+                places.setdefault(_place(traffic.route, traffic.upstream), Traffic()).add(traffic)
+        return [({**self._controller, **place._asdict()}, traffic) for place, traffic in places.items()]
 
-    def _requests(self, name: str) -> Iterator[Sample]:
-        for labels, traffic in self._rows():
-            for status, count in traffic.by_status().items():
-                yield Sample(name, {**labels, "status": str(status or _NOT_GIVEN)}, count)
 
-    def _durations(self, name: str) -> Iterator[Sample]:
-        for labels, traffic in self._rows():
-            everything, total = {**labels, "status": ""}, 0
-            for bound, count in zip(_BOUNDS, list(traffic.buckets), strict=True):
-                total += count
-                yield Sample(f"{name}_bucket", {**everything, "le": bound}, total)
-            yield Sample(f"{name}_count", everything, total)
-            yield Sample(f"{name}_sum", everything, traffic.seconds)
+def _requests(rows: _Rows, name: str) -> Iterator[Sample]:
+    for labels, traffic in rows:
+        counts = Counter[int]()
+        for status, count in traffic.by_status().items():
+            counts[status or _NOT_GIVEN] += count
+        for status, count in counts.items():
+            yield Sample(name, {**labels, "status": str(status)}, count)
 
-    def _sizes(self, which: str) -> Callable[[str], Iterator[Sample]]:
-        def samples(name: str) -> Iterator[Sample]:
-            for labels, traffic in self._rows():
-                everything, count = {**labels, "status": ""}, sum(traffic.buckets)
-                yield Sample(f"{name}_bucket", {**everything, "le": "+Inf"}, count)
-                yield Sample(f"{name}_count", everything, count)
-                yield Sample(f"{name}_sum", everything, getattr(traffic, which))
 
-        return samples
+def _durations(rows: _Rows, name: str) -> Iterator[Sample]:
+    for labels, traffic in rows:
+        everything, total = {**labels, "status": ""}, 0
+        for bound, count in zip(_BOUNDS, traffic.buckets, strict=True):
+            total += count
+            yield Sample(f"{name}_bucket", {**everything, "le": bound}, total)
+        yield Sample(f"{name}_count", everything, total)
+        yield Sample(f"{name}_sum", everything, traffic.seconds)
+
+
+def _sizes(rows: _Rows, which: str, name: str) -> Iterator[Sample]:
+    for labels, traffic in rows:
+        everything, count = {**labels, "status": ""}, sum(traffic.buckets)
+        yield Sample(f"{name}_bucket", {**everything, "le": "+Inf"}, count)
+        yield Sample(f"{name}_count", everything, count)
+        yield Sample(f"{name}_sum", everything, getattr(traffic, which))
 
 
 _ENDS: Final = ("namespace", "secret_name", "cluster")
 
 
-def _labels(route: str, upstream: str) -> Labels:
-    host, _, name = route.partition("|")
-    source = _source(name)
-    return {
-        "host": HostKey.read(host).host if name and host != "*" else "",
-        "namespace": source.namespace,
-        "ingress": source.ingress,
-        "path": source.path,
-        "service": _service(upstream),
-        "method": "",
-        "canary": "",
-    }
-
-
-@lru_cache(maxsize=4096)
-def _source(name: str) -> _Source:
-    """Read the name of a route of an Ingress: `cluster/namespace/name`, the type of its path, and the path."""
-    place, _, rest = name.partition(" ")
-    parts = place.split("/")
-    return _Source(parts[1], parts[2], rest.partition(" ")[2]) if len(parts) == 3 else _Source("", "", "")
-
-
-@lru_cache(maxsize=4096)
-def _service(upstream: str) -> str:
-    try:
-        return UpstreamKey.parse(upstream).name
-    except ValueError:
-        return ""
+def _place(route: str, upstream: str) -> _Place:
+    source, key = read_route(route), read_upstream(upstream)
+    return _Place(source.host, source.namespace, source.object, source.path, "" if key is None else key.name)
 
 
 def _own_namespace() -> str:
