@@ -7,7 +7,7 @@ import pytest
 
 from fakes.gateway.proxied import OK, Proxied, answering, proxied
 from headgate.common.log_variables import LOG_VARIABLES, unknown_log_variables
-from headgate.gateway.observability.log_format import VARIABLES, BadFormat, LogFormat
+from headgate.gateway.observability.log_format import VARIABLES, BadFormat, LogEscape, LogFormat
 from headgate.gateway.proxy.config import ProxyConfig
 from headgate.gateway.proxy.policies import RoutePolicies
 from headgate.gateway.settings import GatewaySettings
@@ -40,7 +40,7 @@ async def test_the_format_of_ingress_nginx_is_followed() -> None:
 @pytest.mark.parametrize("name", VARIABLES)
 async def test_every_variable_has_a_value_or_a_dash(name: str) -> None:
     written = await line(f"<${{{name}}}>")
-    assert re.fullmatch(r"<.+>\n", written)
+    assert re.fullmatch(r"<.+>\n" if name != "proxy_alternative_upstream_name" else r"<>\n", written)
 
 
 async def test_headers_parameters_and_cookies_are_read() -> None:
@@ -48,6 +48,53 @@ async def test_headers_parameters_and_cookies_are_read() -> None:
         b"GET /?a=1&b=2 HTTP/1.1\r\nHost: a\r\nX-Two: x\r\nX-Two: y\r\nCookie: c=3; d=4\r\nConnection: close\r\n\r\n"
     )
     assert await line("$http_x_two|$arg_b|$cookie_d|$http_none|$arg_z", request) == "x, y|2|4|-|-\n"
+
+
+async def test_headers_that_are_not_passed_on_as_they_came_are_read() -> None:
+    request = (
+        b"PUT / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 6.6.6.6\r\nX-Real-IP: 7.7.7.7\r\nX-Request-ID: mine\r\n"
+        b"Content-Length: 2\r\nConnection: close\r\nX-Empty:\r\n\r\nhi"
+    )
+    text = (
+        "$http_x_forwarded_for|$http_x_real_ip|$http_x_request_id|$http_content_length|$http_connection|$http_x_empty"
+    )
+    assert await line(text, request) == "6.6.6.6|7.7.7.7|mine|2|close|\n"
+    assert await line(text, GET) == "-|-|-|-|close|-\n"
+
+
+async def test_headers_of_framing_and_of_protocols_are_read() -> None:
+    request = (
+        b"PUT / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nExpect: 100-continue\r\nUpgrade: other\r\n"
+        b"Connection: close\r\n\r\n0\r\n\r\n"
+    )
+    text = "$http_transfer_encoding|$http_expect|$http_upgrade"
+    assert await line(text, request) == "chunked|100-continue|other\n"
+    assert await line(text, GET) == "-|-|-\n"
+
+
+BYTES = b'Zo\xc3\xab\xff\t"\\'
+WITH_BYTES = b"GET / HTTP/1.1\r\nHost: a\r\nUser-Agent: Zo\xc3\xab\r\nX-A: %b\r\nConnection: close\r\n\r\n" % BYTES
+
+
+@pytest.mark.parametrize(
+    ("escape", "written"),
+    [
+        ("default", rb"Zo\xC3\xAB\xFF\x09\x22\x5C"),
+        ("json", b'Zo\xc3\xab\xff\\t\\"\\\\'),
+        ("none", BYTES),
+    ],
+)
+async def test_bytes_are_written_as_by_nginx(escape: LogEscape, written: bytes) -> None:
+    """nginx 1.22.1 writes these for `log_format ... escape=... '$http_x_a'`."""
+    own = LogFormat("$http_x_a", as_json=False, escape=escape)
+    assert await logged("combined", WITH_BYTES, own=own) == written + b"\n"
+
+
+async def test_objects_are_unicode_whatever_a_client_sends() -> None:
+    own = LogFormat('{"agent": "$http_user_agent", "other": "$http_x_a", "both": "<$http_x_a>"}', as_json=True)
+    other = 'Zo\xeb\ufffd\t"\\'
+    found = json.loads(await logged("json", WITH_BYTES, own=own))
+    assert found == {"agent": "Zo\xeb", "other": other, "both": f"<{other}>"}
 
 
 async def test_what_a_client_sends_makes_no_line_of_its_own() -> None:

@@ -19,6 +19,7 @@ LOG_VARIABLES: Final = frozenset(
         "pass_access_scheme",
         "pass_server_port",
         "pid",
+        "proxy_alternative_upstream_name",
         "proxy_upstream_name",
         "query_string",
         "reason",
@@ -54,7 +55,7 @@ LOG_VARIABLES: Final = frozenset(
     )
 )
 LOG_VARIABLE_PREFIXES: Final = ("http_", "arg_", "cookie_")
-"""Of headers, query parameters and cookies."""
+"""How the variables of headers, query parameters and cookies begin."""
 
 
 def unknown_log_variables(text: str) -> Iterator[str]:

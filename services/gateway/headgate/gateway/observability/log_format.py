@@ -1,8 +1,9 @@
 """Formats of one's own for the access log: texts with nginx's variables, as a line or as the fields of a JSON object.
 
 A format is compiled once to a list of constant parts and of functions that read a value from the record of a request.
-In a line what a request did not have is `-`, and quotes, backslashes and what is not printable are in hexadecimal, as
-by nginx; in JSON such a field is left out, and a field that is one variable keeps its type.
+In a line what a request did not have is `-`, and quotes, backslashes and bytes that are not printable ASCII are in
+hexadecimal, as by nginx; in JSON such a field is left out, and a field that is one variable keeps its type. Values are
+read as UTF-8; bytes that are none are kept, and written as they came.
 """
 
 import difflib
@@ -12,61 +13,22 @@ import re
 import socket
 import time
 from collections.abc import Callable, Mapping
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from headgate.common.log_variables import LOG_VARIABLE
-from headgate.common.table.upstream_key import UpstreamKey
+from headgate.gateway.observability.log_entry import Entry, Value, decoded, encoded
+from headgate.gateway.observability.names import read_route, read_upstream
 from headgate.gateway.plugins.interface.variables import cookie_value, query_value
 
 if TYPE_CHECKING:
     from headgate.gateway.proxy.reports import LogRecord
 
-Value = str | int | float | None
-Read = Callable[["Entry"], Value]
+Read = Callable[[Entry], Value]
 _UNSAFE: Final = re.compile(r'["\\\x00-\x1f\x7f-\U0010ffff]')
 _LINE_BREAKS: Final = re.compile("[\r\n]")
 LogEscape = Literal["default", "json", "none"]
 MAX_FORMAT: Final = 8192
 """Characters of a format."""
-
-
-class Entry:
-    """A finished request, as variables look at it."""
-
-    __slots__ = ("_details", "record")
-
-    def __init__(self, record: "LogRecord") -> None:
-        self.record = record
-        self._details: Mapping[str, object] | None = None
-
-    def text(self, index: int) -> str:
-        """Return a part of the record that is bytes."""
-        part: Any = self.record[index]
-        return str(part, "latin-1")
-
-    def detail(self, name: str) -> Value:
-        """Return what `Books.details` has under a name."""
-        if self._details is None:
-            self._details = self.record[13].details()
-        found: Any = self._details.get(name)
-        return found  # type: ignore[no-any-return]
-
-    def header(self, name: str) -> str | None:
-        """Return a header of the request as it was passed on; several lines are joined."""
-        fields = self.record[8]
-        kept = {"host": fields.host_line, "referer": fields.referer, "user-agent": fields.agent}.get(name)
-        if kept is not None:
-            return kept.decode("latin-1") or None
-        prefix = name.encode("latin-1") + b":"
-        found = [line[len(prefix) :].strip() for line in fields.lines.splitlines() if line.lower().startswith(prefix)]
-        return b", ".join(found).decode("latin-1") if found else None
-
-    @property
-    def target(self) -> tuple[str, str]:
-        """Path and query as the client sent them."""
-        path, _, query = self.text(3).partition("?")
-        return path, query
 
 
 def _iso_time(entry: Entry) -> Value:
@@ -75,68 +37,75 @@ def _iso_time(entry: Entry) -> Value:
     return iso_time(entry.record[0])
 
 
-def _named(route: str, position: int) -> str | None:
-    """Return the namespace or the name of the object of a route, whose name begins with `cluster/namespace/name`."""
-    parts = route.partition(" ")[0].split("/")
-    return parts[position] if len(parts) > position else None
+def _upstream_name(key: str) -> str | None:
+    """Return the name of an upstream as ingress-nginx has it."""
+    upstream = read_upstream(key)
+    return f"{upstream.namespace}-{upstream.name}-{_port(key)}" if upstream is not None else None
 
 
-@lru_cache(maxsize=1024)
-def _upstream_parts(key: str) -> tuple[str | None, str | None, str | None]:
-    """Return of an upstream its name as ingress-nginx has it, its Service and port."""
-    try:
-        upstream = UpstreamKey.parse(key)
-    except ValueError:
-        return None, None, None
-    port = "" if upstream.port is None else str(upstream.port)
-    return f"{upstream.namespace}-{upstream.name}-{port}", upstream.name, port
+def _service(key: str) -> str | None:
+    upstream = read_upstream(key)
+    return upstream.name if upstream is not None else None
+
+
+def _port(key: str) -> str | None:
+    upstream = read_upstream(key)
+    if upstream is None:
+        return None
+    return "" if upstream.port is None else str(upstream.port)
+
+
+def _part(index: int) -> Read:
+    """Return what reads a part of the record that is bytes."""
+    return lambda entry: entry.text(index) or None
 
 
 _HOSTNAME: Final = socket.gethostname()
 VARIABLES: Final[Mapping[str, Read]] = {
     "args": lambda entry: entry.target[1] or None,
     "body_bytes_sent": lambda entry: entry.record[6],
-    "best_http_host": lambda entry: entry.record[8].host_line.decode("latin-1") or None,
+    "best_http_host": lambda entry: entry.header("host"),
     "hostname": lambda _: _HOSTNAME,
-    "ingress_name": lambda entry: _named(entry.record[10], 2),
+    "ingress_name": lambda entry: read_route(entry.record[10]).object or None,
     "msec": lambda _: f"{time.time():.3f}",
-    "namespace": lambda entry: _named(entry.record[10], 1),
+    "namespace": lambda entry: read_route(entry.record[10]).namespace or None,
     "pass_access_scheme": lambda entry: entry.record[13].scheme.decode(),
     "pass_server_port": lambda entry: entry.record[13].port.decode(),
     "pid": lambda _: os.getpid(),
-    "proxy_upstream_name": lambda entry: _upstream_parts(entry.record[11])[0],
-    "service_name": lambda entry: _upstream_parts(entry.record[11])[1],
-    "service_port": lambda entry: _upstream_parts(entry.record[11])[2],
-    "host": lambda entry: entry.record[8].host.decode("latin-1") or None,
+    "proxy_alternative_upstream_name": lambda _: "",
+    "proxy_upstream_name": lambda entry: _upstream_name(entry.record[11]),
+    "service_name": lambda entry: _service(entry.record[11]),
+    "service_port": lambda entry: _port(entry.record[11]),
+    "host": lambda entry: decoded(entry.record[8].host) or None,
     "query_string": lambda entry: entry.target[1] or None,
     "reason": lambda entry: entry.record[14] or None,
-    "remote_addr": lambda entry: entry.text(1),
-    "the_real_ip": lambda entry: entry.text(1),
+    "remote_addr": _part(1),
+    "the_real_ip": _part(1),
     "remote_user": lambda entry: entry.detail("user"),
     "request": lambda entry: f"{entry.text(2)} {entry.text(3)} HTTP/{entry.text(4)}",
-    "request_id": lambda entry: entry.text(9),
-    "req_id": lambda entry: entry.text(9),
+    "request_id": _part(9),
+    "req_id": _part(9),
     "request_length": lambda entry: entry.detail("request_bytes"),
-    "request_method": lambda entry: entry.text(2),
+    "request_method": _part(2),
     "request_time": lambda entry: round(entry.record[7], 3),
-    "request_uri": lambda entry: entry.text(3),
+    "request_uri": _part(3),
     "retries": lambda entry: entry.detail("retries") or 0,
     "route_name": lambda entry: entry.record[10] or None,
     "scheme": lambda entry: entry.record[13].scheme.decode(),
-    "server_name": lambda entry: entry.record[8].host.decode("latin-1") or None,
+    "server_name": lambda entry: decoded(entry.record[8].host) or None,
     "server_port": lambda entry: int(entry.record[13].port),
     "server_protocol": lambda entry: f"HTTP/{entry.text(4)}",
-    "ssl_protocol": lambda entry: entry.detail("tls"),
+    "ssl_protocol": lambda entry: entry.detail("tls") or None,
     "status": lambda entry: entry.record[5],
     "time_iso8601": _iso_time,
-    "time_local": lambda entry: entry.text(0),
+    "time_local": _part(0),
     "trace_id": lambda entry: entry.detail("trace_id"),
     "upstream_addr": lambda entry: entry.record[12] or None,
     "upstream_name": lambda entry: entry.record[11] or None,
     "upstream_response_length": lambda entry: entry.detail("upstream_bytes"),
     "upstream_response_time": lambda entry: entry.detail("upstream_seconds"),
     "upstream_status": lambda entry: entry.detail("upstream_status"),
-    "uri": lambda entry: entry.target[0],
+    "uri": lambda entry: entry.target[0] or None,
 }
 """By their names; `http_<name>`, `arg_<name>` and `cookie_<name>` are headers, query parameters and cookies."""
 
@@ -174,7 +143,7 @@ class LogFormat:
         entry = Entry(record)
         if self._fields is None:
             show = self._show
-            return "".join(part if isinstance(part, str) else show(part(entry)) for part in self._line).encode() + b"\n"
+            return encoded("".join(part if isinstance(part, str) else show(part(entry)) for part in self._line)) + b"\n"
         found = {name: _value_of(parts, entry) for name, parts in self._fields.items()}
         present = {name: value for name, value in found.items() if value not in (None, "")}
         return json.dumps(present, separators=(",", ":")).encode() + b"\n"
@@ -227,29 +196,29 @@ def _find_known(name: str) -> Read:
 
 
 def _value_of(parts: Parts, entry: Entry) -> Value:
-    """Return a field: the value of its only variable, or a text in which absent values are empty."""
-    if len(parts) == 1 and not isinstance(parts[0], str):
-        return parts[0](entry)
+    """Return a field: the value of its only variable, or a text in which absent values are empty; always Unicode."""
     values = [part if isinstance(part, str) else part(entry) for part in parts]
-    return "".join("" if value is None else str(value) for value in values)
+    if len(values) == 1 and not isinstance(values[0], str):
+        return values[0]
+    return encoded("".join("" if value is None else str(value) for value in values)).decode("utf-8", "replace")
 
 
 def _shown(value: Value) -> str:
-    if value is None or value == "":
+    if value is None:
         return "-"
     return _UNSAFE.sub(_escape, str(value)) if isinstance(value, str) else str(value)
 
 
 def _escape(found: re.Match[str]) -> str:
-    return "".join(f"\\x{byte:02X}" for byte in found[0].encode("utf-8", "backslashreplace"))
+    return "".join(f"\\x{byte:02X}" for byte in encoded(found[0]))
 
 
 def _shown_in_json(value: Value) -> str:
-    return json.dumps(str(value))[1:-1] if value is not None else ""
+    return json.dumps(str(value), ensure_ascii=False)[1:-1] if value is not None else ""
 
 
 def _shown_as_it_is(value: Value) -> str:
-    """Without what would end the line: nothing that a client sends makes a line of its own."""
+    """Return a value without what would end the line: nothing that a client sends makes a line of its own."""
     return _LINE_BREAKS.sub(" ", str(value)) if value is not None else ""
 
 
