@@ -159,3 +159,15 @@ def test_names_can_be_had_beside_each_other(
 ) -> None:
     monkeypatch.setenv("HEADGATE_METRIC_NAMES", written)
     assert GatewaySettings().metric_names == names
+
+
+@pytest.mark.parametrize(
+    ("written", "problem"),
+    [("", "has no name"), (",", "has no name"), ("headgate,headgate", "has headgate more than once")],
+)
+def test_no_names_and_names_that_are_there_twice_are_refused(
+    monkeypatch: pytest.MonkeyPatch, written: str, problem: str
+) -> None:
+    monkeypatch.setenv("HEADGATE_METRIC_NAMES", written)
+    with pytest.raises(ValueError, match=problem):
+        GatewaySettings()

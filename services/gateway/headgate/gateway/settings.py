@@ -293,6 +293,18 @@ class GatewaySettings(StoreSettings):
     def _read_both(cls, value: object) -> object:
         return ("headgate", "apisix") if value in ("both", ["both"], ("both",)) else value
 
+    @field_validator("metric_names")
+    @classmethod
+    def _check_metric_names(cls, values: tuple[MetricNames, ...]) -> tuple[MetricNames, ...]:
+        if not values:
+            raise ValueError(
+                "has no name, so that metrics would show no traffic; say headgate, apisix or ingress-nginx"
+            )
+        twice = next((value for value in values if values.count(value) > 1), None)
+        if twice is not None:
+            raise ValueError(f"has {twice} more than once; say each name once")
+        return values
+
     @field_validator("proxy_protocol_networks", "trusted_proxies", "denied_destinations", "allowed_destinations")
     @classmethod
     def _check_networks(cls, values: tuple[str, ...]) -> tuple[str, ...]:
