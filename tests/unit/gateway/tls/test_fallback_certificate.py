@@ -23,7 +23,7 @@ from headgate.gateway.tls.fallback_files import FallbackFiles
 from headgate.gateway.tls.metrics import TlsFamilies
 
 
-async def presented(store: CertificateStore, name: str) -> str:
+async def presented(store: CertificateStore, name: str | None) -> str:
     async with tls_listener(store) as listener:
         _, writer = await listener.open(name)
         certificate = x509.load_der_x509_certificate(writer.get_extra_info("ssl_object").getpeercert(binary_form=True))
@@ -53,6 +53,34 @@ async def test_a_certificate_for_other_names_is_the_fallback_unless_the_gateway_
     assert await presented(store, "bar.com") == "foo.com"
     assert await presented(store, "b.com") == "b.com"
     assert await presented(own, "bar.com") == "b.com"
+
+
+@pytest.mark.parametrize("name", ["bar.com", None])
+async def test_the_gateways_own_settings_go_before_the_tables_certificate_for_other_names(name: str | None) -> None:
+    issued = Authority().issue("given")
+    store = CertificateStore(default_key="c1/default/b")
+    others = [entry("one", OTHER_NAMES, key="c1/default/one"), entry("two", OTHER_NAMES, key="c1/default/two")]
+    assert await presented(store, name) == FALLBACK_NAME
+    store.set_certificates(reversed(others))
+    assert await presented(store, name) == "one"
+    store.set_certificates(others[1:])
+    assert await presented(store, name) == "two"
+    store.set_fallback(issued.chain_pem, issued.key_pem)
+    assert await presented(store, name) == "given"
+    store.set_certificates([*others, entry("own", key="c1/default/b")])
+    assert await presented(store, name) == "own"
+    store.set_certificates([])
+    assert await presented(store, name) == "given"
+
+
+def test_the_end_of_the_tables_certificate_for_other_names_is_told_once() -> None:
+    store = CertificateStore()
+    store.set_certificates([entry("a", OTHER_NAMES, key="c1/d/a"), entry("b", OTHER_NAMES, key="c1/d/b")])
+    assert sorted((name, key) for name, key, _ in store.not_after_by_name()) == [
+        ("", "c1/d/a"),
+        ("a", "c1/d/a"),
+        ("b", "c1/d/b"),
+    ]
 
 
 async def test_unusable_fallback_of_the_table_leaves_the_gateways_own() -> None:

@@ -62,7 +62,7 @@ class CertificateStore:
     Args:
         alpn: protocols that the listener speaks, the best first; policies choose among them.
         default_key: key in the table of the certificate for names that have none; while the table lacks it, and
-            without one, that is a self-signed one made at the start, or what `set_fallback` was given.
+            without one, that is what `set_fallback` was given, then the table's own, then a self-signed one.
         max_handshakes: in progress at once; None is no limit.
     """
 
@@ -72,8 +72,10 @@ class CertificateStore:
         self._alpn = tuple(alpn)
         self._default_key = default_key
         chain, key = self_signed(FALLBACK_NAME)
-        self._own = CertificateEntry((), chain.decode(), Secret(key), "self-signed", FALLBACK_KEY)
-        self._from_table: CertificateEntry | None = None
+        self._self_signed = CertificateEntry((), chain.decode(), Secret(key), "self-signed", FALLBACK_KEY)
+        self._given: CertificateEntry | None = None
+        self._for_other_names: dict[str, CertificateEntry] = {}
+        """Certificates of the table for names that have none, by key."""
         self._by_name: dict[str, CertificateEntry] = {}
         self._by_key: dict[str, CertificateEntry] = {}
         self._rivals: dict[str, dict[str, CertificateEntry]] = {}
@@ -112,8 +114,19 @@ class CertificateStore:
 
     @property
     def fallback(self) -> CertificateEntry:
-        """The certificate for names that have none: by the gateway's own setting, then by the table."""
-        return self._from_table or self._by_name.get(OTHER_NAMES) or self._own
+        """The certificate for names that have none, and for clients that send none."""
+        return next(self._fallbacks())
+
+    def _fallbacks(self) -> Iterator[CertificateEntry]:
+        """Yield the certificates for such names, those of the gateway's own settings before that of the table."""
+        chosen = self._by_key.get(self._default_key) if self._default_key else None
+        if chosen is not None:
+            yield chosen
+        if self._given is not None:
+            yield self._given
+        if self._for_other_names:
+            yield self._for_other_names[min(self._for_other_names)]
+        yield self._self_signed
 
     def set_certificates(self, entries: Iterable[CertificateEntry]) -> None:
         """Replace all certificates of the table."""
@@ -130,13 +143,15 @@ class CertificateStore:
         for entry in arrived:
             dead.append(self._remove(entry.known_as))
             self._add(entry)
-        self._from_table = self._by_key.get(self._default_key) if self._default_key else None
         self._forget(entry.fingerprint for entry in dead if entry is not None)
 
     def _add(self, entry: CertificateEntry) -> None:
         self._by_key[entry.known_as] = entry
         self._uses[entry.fingerprint] += 1
-        for name in set(map(_normal, entry.server_names)):
+        names = set(map(_normal, entry.server_names))
+        if OTHER_NAMES in names:
+            self._for_other_names[entry.known_as] = entry
+        for name in names - {OTHER_NAMES}:
             other = self._by_name.setdefault(name, entry)
             if other is not entry:
                 rivals = self._rivals.setdefault(name, {other.known_as: other})
@@ -148,7 +163,8 @@ class CertificateStore:
         if entry is None:
             return None
         self._uses[entry.fingerprint] -= 1
-        for name in set(map(_normal, entry.server_names)):
+        self._for_other_names.pop(key, None)
+        for name in set(map(_normal, entry.server_names)) - {OTHER_NAMES}:
             rivals = self._rivals.get(name)
             if rivals is None:
                 del self._by_name[name]
@@ -172,9 +188,10 @@ class CertificateStore:
         """
         load_key_pair(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), chain_pem, key_pem)
         fingerprint = x509.load_pem_x509_certificate(chain_pem).fingerprint(hashes.SHA256()).hex()
-        before = self._own
-        self._own = CertificateEntry((), chain_pem.decode(), Secret(key_pem), fingerprint, FALLBACK_KEY)
-        self._forget([before.fingerprint])
+        before = self._given
+        self._given = CertificateEntry((), chain_pem.decode(), Secret(key_pem), fingerprint, FALLBACK_KEY)
+        if before is not None:
+            self._forget([before.fingerprint])
 
     def certificate_for(self, server_name: str) -> CertificateEntry:
         """Find the certificate for a name: exact, then wildcard of one label, then the fallback."""
@@ -198,11 +215,11 @@ class CertificateStore:
     def _present(self, name: str, tls: HostTls | None, keys: Sequence[str]) -> Chosen:
         effective = tls if tls is not None and not tls.problem else None
         found = self._certificate_among(keys, name) if keys else self.certificate_for(name)
-        for entry in (found, self.fallback, self._own):
+        for entry in (found, *self._fallbacks()):
             context = self._context(entry, effective)
             if context is not None:
                 return Chosen(context, tls, entry.fingerprint)
-        raise AssertionError("the gateway's own certificate was loaded before")
+        raise AssertionError("the self-signed certificate can be loaded")
 
     def not_after(self) -> Iterator[tuple[str, float]]:
         """Yield when each certificate ends: its key, and seconds since 1970."""
@@ -215,7 +232,8 @@ class CertificateStore:
 
     def not_after_by_name(self) -> Iterator[tuple[str, str, float]]:
         """Yield when the certificate of each server name ends: name, key, and seconds since 1970."""
-        for name, entry in self._by_name.items():
+        others = [(OTHER_NAMES, self._for_other_names[key]) for key in sorted(self._for_other_names)[:1]]
+        for name, entry in (*self._by_name.items(), *others):
             try:
                 yield name, entry.known_as, _end_of(entry).timestamp()
             except ValueError:
@@ -251,7 +269,7 @@ class CertificateStore:
     def _forget(self, fingerprints: Iterable[str]) -> None:
         """Drop what was made of certificates of which none is left."""
         for fingerprint in fingerprints:
-            if self._uses[fingerprint] or fingerprint == self._own.fingerprint:
+            if self._uses[fingerprint] or (self._given is not None and fingerprint == self._given.fingerprint):
                 continue
             del self._uses[fingerprint]
             self._unusable.discard(fingerprint)

@@ -59,7 +59,7 @@ FLAGS: Final = (
     Flag(
         "default-ssl-certificate",
         setting="nginx_default_ssl_certificate",
-        note="a gateway with `HEADGATE_DEFAULT_CERTIFICATE` of its own presents that",
+        note="a gateway with `HEADGATE_DEFAULT_CERTIFICATE` (or `_FILE`) of its own presents that",
     ),
     Flag("disable-catch-all", setting="nginx_disable_catch_all"),
     Flag("disable-svc-external-name", setting="nginx_disable_svc_external_name"),
