@@ -82,6 +82,11 @@ def test_the_common_name_counts_only_without_alternative_names() -> None:
     assert read_certificate_facts(old.pem, old.key_pem()).names == ("old.example",)
 
 
+def test_an_empty_name_is_none() -> None:
+    odd = Issued("x", x509.DNSName(""), x509.DNSName("a.example"))
+    assert read_certificate_facts(odd.pem, odd.key_pem()).names == ("a.example",)
+
+
 def test_addresses_are_names_too() -> None:
     one = Issued("x", x509.IPAddress(ipaddress.ip_address("10.0.0.1")))
     assert read_certificate_facts(one.pem, one.key_pem()).names == ("10.0.0.1",)

@@ -32,16 +32,15 @@ from headgate.translator.assembly.claims import (
     claimed_ports,
     claimed_spots,
     hosts_of_name,
-    secured_wildcards,
     server_name,
     trim,
-    wildcard_of,
 )
 from headgate.translator.assembly.conflicts import MergedHost, merge_host, outgrow
 from headgate.translator.assembly.credentials import CredentialName, award_credential, credential_names
 from headgate.translator.assembly.global_rules import NO_PLUGINS, award_plugins
-from headgate.translator.assembly.own_listeners import NO_LISTENERS, award_listeners
+from headgate.translator.assembly.own_listeners import OwnListeners
 from headgate.translator.assembly.ownership import HostOwnership, claims_host, find_owner
+from headgate.translator.assembly.secured_wildcards import SecuredWildcards
 from headgate.translator.assembly.server_names import NameVerdict, award_name, may_present
 from headgate.translator.assembly.streams import award_port
 from headgate.translator.assembly.wildcard_tls import ANY_DEPTH, WildcardPolicies, WildcardTls
@@ -86,12 +85,11 @@ class Assembly:
         self._certificates: dict[CertificateRef, Certificate] = {}
         self._names: dict[str, CertificateRef] = {}
         self._won: dict[CertificateRef, set[str]] = {}
+        self._secured = SecuredWildcards()
         self._wildcard_tls = WildcardPolicies(boundaries)
         self._global_rules: dict[ObjectRef, Fragment] = {}
         self._global_plugins = NO_PLUGINS
-        self._listening: dict[ObjectRef, Fragment] = {}
-        """Objects that say something of the gateway's own listeners."""
-        self._own_listeners = NO_LISTENERS
+        self._own_listeners = OwnListeners()
         self._lost: dict[Place, Mapping[ObjectRef, tuple[Problem, ...]]] = {}
         self._streams: dict[StreamPort, frozenset[str]] = {}
         self._dirty_hosts: dict[str, None] = {}
@@ -112,7 +110,7 @@ class Assembly:
             return Needs((), ())
         self.touched[ref] = None
         claims = self._claimants.replace(ref, fragment)
-        self._touch_secured(secured_wildcards(old) ^ secured_wildcards(fragment))
+        self._dirty_hosts.update(self._secured.replace(ref, old, fragment, claims.hosts, self._claimants.of_host))
         self._dirty_names.update(claims.names)
         if self._wildcard_tls:
             self._dirty_hosts.update({name: None for name in claims.names if self._claimants.of_host.of(name)})
@@ -131,12 +129,6 @@ class Assembly:
         self._dirty_names.update({name: None for name in about if self._claimants.of_name.of(name)})
         if hosts and self._claimants.of_port.of(HTTPS) and self._are_named_by_streams(hosts):
             self._dirty_ports[HTTPS] = None
-
-    def _touch_secured(self, wildcards: Collection[str]) -> None:
-        """Have the hosts merged again whose wildcards have TLS now, or have it no longer."""
-        if wildcards:
-            hosts = self._claimants.of_host.used
-            self._dirty_hosts.update({host: None for host in hosts if wildcard_of(host) in wildcards})
 
     def _are_named_by_streams(self, hosts: Iterable[str]) -> bool:
         """Whether some stream on the HTTPS port takes connections of one of the hosts."""
@@ -166,16 +158,13 @@ class Assembly:
             self._dirty_hosts.update(dict.fromkeys(self._claimants.of_host.used))
 
     def _replace_own_listeners(self, ref: ObjectRef, fragment: Fragment | None) -> None:
-        if fragment is not None and fragment.own_listeners:
-            self._listening[ref] = fragment
-        elif self._listening.pop(ref, None) is None:
+        before = self._own_listeners.entries
+        if not self._own_listeners.replace(ref, fragment):
             return
-        before, now = self._own_listeners, award_listeners(self._listening.values())
-        self._own_listeners = now
-        self._set_lost(OWN_LISTENERS, now.lost)
-        for key in before.entries.keys() - now.entries.keys():
+        self._set_lost(OWN_LISTENERS, self._own_listeners.lost)
+        for key in before.keys() - self._own_listeners.entries.keys():
             self._discard("listeners", key)
-        for listener in now.entries.values():
+        for listener in self._own_listeners.entries.values():
             self._put(listener)
 
     def put_upstream(self, ref: UpstreamRef, resolved: ResolvedUpstream) -> None:
@@ -254,7 +243,7 @@ class Assembly:
             self._note_wildcard_tls(host, WildcardTls(verdict.tls, owner) if verdict.tls and owner else None)
 
     def _merge(self, host: str, fragments: Iterable[Fragment]) -> MergedHost:
-        above = self._claimants.fragments_of(self._claimants.of_host.of(wildcard_of(host)))
+        above = self._claimants.fragments_of(self._secured.above(host))
         return merge_host(host, fragments, self._sharing, self._boundaries, above=above)
 
     def _note_wildcard_tls(self, host: str, tls: WildcardTls | None) -> None:

@@ -44,19 +44,6 @@ def claimed_hosts(fragment: Fragment | None) -> dict[str, None]:
     return dict.fromkeys((*fragment.hosts, *claimed, *canaried))
 
 
-def wildcard_of(host: str) -> str:
-    """Return the wildcard of one label that takes a host's name; empty for names of one label, and for wildcards."""
-    _, _, domain = host.partition(".")
-    return f"*.{domain}" if domain and not host.startswith("*") else ""
-
-
-def secured_wildcards(fragment: Fragment | None) -> frozenset[str]:
-    """Return the wildcards for whose names an object has TLS."""
-    if fragment is None or not fragment.secures_hosts:
-        return frozenset()
-    return frozenset(host for host in claimed_hosts(fragment) if host.startswith("*."))
-
-
 def claimed_spots(fragment: Fragment | None) -> dict[HostPath, None]:
     """Return what an object contends for at each host."""
     if fragment is None:

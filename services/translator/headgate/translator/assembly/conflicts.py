@@ -96,7 +96,7 @@ def merge_host(
     for _, _, claim, identity in claims:
         held = _close(claim) if unprotected.has(identity) else secured.apply(claim, identity)
         winner, owner = winners.setdefault(_key(claim), (held, identity))
-        if owner.ref != identity.ref and not claim.is_rest:
+        if owner.ref != identity.ref and not claim.is_rest and not winner.is_rest:
             lost.setdefault(identity.ref, []).append(_lost_path(host, claim, identity, winner, owner, sharing))
     served = [won for won in winners.values() if not _says_nothing(won[0])]
     canaried = add_canaries(ownership, users, served, lost)
@@ -118,16 +118,16 @@ def merge_host(
 def _admitted(ownership: HostOwnership, users: Iterable[Fragment], lost: Lost) -> list[Admitted]:
     """Return the claims that compete for the host, those that win first."""
     is_owned = any(claims_host(fragment, ownership.host) for fragment in users)
-    claims = (
+    claims = [
         Admitted(ownership.rank(fragment.identity), position, claim, fragment.identity)
         for position, fragment in enumerate(users)
         for claim in fragment.routes
         if claim.host == ownership.host
         and not (claim.is_alias and is_owned)
-        and not (claim.is_rest and ownership.rank(fragment.identity))
-    )
-    admitted: list[Admitted] = []
-    for each in admit(ownership, claims):
+        and not (claim.is_rest and not claim.is_for_all and ownership.rank(fragment.identity))
+    ]
+    admitted = [each for each in claims if each.claim.is_for_all]
+    for each in admit(ownership, (one for one in claims if not one.claim.is_for_all)):
         if isinstance(each, Admitted):
             admitted.append(each)
         else:
@@ -135,9 +135,10 @@ def _admitted(ownership: HostOwnership, users: Iterable[Fragment], lost: Lost) -
     return sorted(admitted, key=_precedence)
 
 
-def _precedence(admitted: Admitted) -> tuple[int, WithinMatch, int]:
-    """Sort key among claims of equal matches, of which one is served."""
-    return admitted.rank, admitted.claim.route.rank.within_match, admitted.position
+def _precedence(admitted: Admitted) -> tuple[bool, int, WithinMatch, int]:
+    """Sort key among claims of equal matches, of which one is served. The rest gives way to routes of any namespace."""
+    claim = admitted.claim
+    return claim.is_rest, admitted.rank, claim.route.rank.within_match, admitted.position
 
 
 def _speakers(ownership: HostOwnership, users: Sequence[Fragment]) -> Sequence[Fragment]:
@@ -205,7 +206,13 @@ def _award_tls(
 ) -> tuple[tuple[TlsClaim, Identity] | None, _Unprotected]:
     """Return the policy of the oldest object among the owner's, and whose wish for client certificates is not met."""
     host = ownership.host
-    claims = [(claim, user.identity) for user in users for claim in user.tls if claim.host == host]
+    is_owned = any(claims_host(user, host) for user in users)
+    claims = [
+        (claim, user.identity)
+        for user in users
+        for claim in user.tls
+        if claim.host == host and not (claim.is_alias and is_owned)
+    ]
     own = sorted((each for each in claims if not ownership.rank(each[1])), key=lambda each: each[0].is_default)
     winner = own[0] if own else None
     unprotected = _Unprotected(set(), set())

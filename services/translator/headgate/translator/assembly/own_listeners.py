@@ -1,7 +1,6 @@
 """The gateway's own listeners, of which objects of several clusters may say something: the oldest counts."""
 
-from collections.abc import Iterable, Mapping
-from typing import Final, NamedTuple
+from collections.abc import Mapping
 
 from headgate.common.problems import Problem
 from headgate.common.resources import ObjectRef
@@ -10,30 +9,38 @@ from headgate.translator.fragments.fragment import Fragment, Identity
 from headgate.translator.fragments.seniority import describe, seniority_of
 
 
-class ListenerVerdict(NamedTuple):
-    """The entries of own listeners, and what the losers hear."""
+class OwnListeners:
+    """What objects say of the own listeners, and who hears that it does not count."""
 
-    entries: Mapping[str, Listener]
-    lost: Mapping[ObjectRef, tuple[Problem, ...]]
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        self._speakers: dict[ObjectRef, Fragment] = {}
+        self.entries: Mapping[str, Listener] = {}
+        self.lost: Mapping[ObjectRef, tuple[Problem, ...]] = {}
 
+    def replace(self, ref: ObjectRef, fragment: Fragment | None) -> bool:
+        """Take an object's contribution in place of the one before; return whether it says, or said, something."""
+        if fragment is not None and fragment.own_listeners:
+            self._speakers[ref] = fragment
+        elif self._speakers.pop(ref, None) is None:
+            return False
+        self._award()
+        return True
 
-NO_LISTENERS: Final = ListenerVerdict({}, {})
-
-
-def award_listeners(fragments: Iterable[Fragment]) -> ListenerVerdict:
-    """Decide what counts of the own listeners. Objects that say the same agree, whoever is older."""
-    won: dict[str, tuple[Listener, Identity]] = {}
-    lost: dict[ObjectRef, tuple[Problem, ...]] = {}
-    for fragment in sorted(fragments, key=lambda each: each.identity.seniority):
-        identity = fragment.identity
-        rivals = []
-        for listener in fragment.own_listeners:
-            entry, owner = won.setdefault(listener.key, (listener, identity))
-            if entry.model_copy(update={"provenance": listener.provenance}) != listener:
-                rivals.append(_lost(listener, identity, owner))
-        if rivals:
-            lost[identity.ref] = tuple(rivals)
-    return ListenerVerdict({key: entry for key, (entry, _) in won.items()}, lost)
+    def _award(self) -> None:
+        """Decide what counts. Objects that say the same agree, whatever their age."""
+        won: dict[str, tuple[Listener, Identity]] = {}
+        lost: dict[ObjectRef, tuple[Problem, ...]] = {}
+        for fragment in sorted(self._speakers.values(), key=lambda each: each.identity.seniority):
+            identity = fragment.identity
+            rivals = []
+            for listener in fragment.own_listeners:
+                entry, owner = won.setdefault(listener.key, (listener, identity))
+                if entry.model_copy(update={"provenance": listener.provenance}) != listener:
+                    rivals.append(_lost(listener, identity, owner))
+            if rivals:
+                lost[identity.ref] = tuple(rivals)
+        self.entries, self.lost = {key: entry for key, (entry, _) in won.items()}, lost
 
 
 def _lost(listener: Listener, loser: Identity, owner: Identity) -> Problem:

@@ -106,7 +106,7 @@ def claims_host(fragment: Fragment, host: str) -> bool:
     return (
         host in fragment.hosts
         or any(claim.host == host and not claim.is_alias for claim in fragment.routes)
-        or any(claim.host == host for claim in fragment.tls)
+        or any(claim.host == host and not claim.is_alias for claim in fragment.tls)
     )
 
 

@@ -82,6 +82,8 @@ class RouteClaim(NamedTuple):
     is_rest: bool = False
     """Answers what no route of the host takes. That of the owner's oldest object counts, which is no loss to others; it
     is served if it has plugins or backends."""
+    is_for_all: bool = False
+    """It is the operator's, so that it counts for the rest of a host whoever owns it."""
 
 
 class CanaryClaim(NamedTuple):
@@ -104,6 +106,8 @@ class TlsClaim(NamedTuple):
     field: str
     is_default: bool = False
     """The object itself says nothing of it: counts only as long as no other one does."""
+    is_alias: bool = False
+    """Counts only as long as no object has the host as its own."""
 
 
 class StreamClaim(NamedTuple):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from headgate.common.resources import JsonObject, ObjectRef
-from headgate.translator.sources.classes import CLASS_IS_OURS, ClassQuestion, IngressClass, why_foreign
+from headgate.translator.sources.classes import CLASS_IS_OURS, ClassQuestion, IngressClass, is_class_ours, why_foreign
 from headgate.translator.sources.namespaces import is_namespace_watched
 from headgate.translator.world.graph import Lookups
 from headgate.translator.world.settings import TranslationSettings
@@ -46,11 +46,10 @@ class ByClass:
 
     def why_not(self, manifest: JsonObject, classes: Sequence[IngressClass], settings: TranslationSettings) -> str:
         """Return whose class it is, or that there is none."""
-        why = why_foreign(self.class_name(manifest), classes, settings)
-        selector = settings.nginx.namespace_selector
-        if self.by_namespace and selector and not why:
+        name, selector = self.class_name(manifest), settings.nginx.namespace_selector
+        if self.by_namespace and selector and is_class_ours(name, classes, settings):
             return f"its namespace does not have the labels {selector} (nginx_watch_namespace_selector)"
-        return why
+        return why_foreign(name, classes, settings)
 
 
 @dataclass(frozen=True, slots=True)

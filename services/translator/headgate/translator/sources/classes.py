@@ -86,16 +86,25 @@ def _decide(lookups: Lookups, question: ClassQuestion) -> bool:
     settings = lookups.settings
     if question.name is not None:
         found = lookups.get(INGRESS_CLASSES, "", question.name)
-        if found is not None and settings.owns(found.controller):
-            return True
-        return (found is None or settings.class_by_name) and question.name in settings.class_names
+        return is_class_ours(question.name, () if found is None else (found,), settings)
     if settings.watch_without_class:
         return True
     classes = lookups.find(INGRESS_CLASSES, EVERY)
-    default = _default_class(classes)
-    if default is not None:
-        return settings.owns(default.controller)
-    return not classes or (question.is_referred_to and any(settings.owns(one.controller) for one in classes))
+    if is_class_ours(None, classes, settings):
+        return True
+    is_undecided = _default_class(classes) is None and question.is_referred_to
+    return is_undecided and any(settings.owns(one.controller) for one in classes)
+
+
+def is_class_ours(name: str | None, classes: Sequence[IngressClass], settings: TranslationSettings) -> bool:
+    """Whether objects with a class, or without one, are ours; `classes` are those of the cluster."""
+    if name is not None:
+        found = next((each for each in classes if each.name == name), None)
+        if found is not None and settings.owns(found.controller):
+            return True
+        return (found is None or settings.class_by_name) and name in settings.class_names
+    default = _default_class(tuple(classes))
+    return settings.watch_without_class or not classes or (default is not None and settings.owns(default.controller))
 
 
 def find_class(lookups: Lookups, name: str | None) -> IngressClass | None:

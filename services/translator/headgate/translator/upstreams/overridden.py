@@ -10,6 +10,7 @@ from headgate.common.table.upstream_key import UpstreamKey
 from headgate.translator.fragments.upstream_refs import ServicePortRef
 from headgate.translator.manifests.patches import NO_UPSTREAM_PATCH, UpstreamPatch
 from headgate.translator.sources.policies import BACKEND_POLICIES, ServicePortTarget
+from headgate.translator.sources.services import SERVICES
 from headgate.translator.sources.sharing import find_service
 from headgate.translator.upstreams.resolution import ResolvedUpstream, at_cluster_ip, resolve_upstream
 from headgate.translator.world.graph import Lookups
@@ -94,7 +95,8 @@ class OverriddenService(NamedTuple):
 
     def _find(self, lookups: Lookups, *, heeds_wishes: bool = True) -> ResolvedUpstream:
         resolved = resolve_upstream(lookups, self._port, heeds_wishes=heeds_wishes)
-        service = find_service(lookups, self.namespace, self.name) if self.uses_cluster_ip else None
+        is_local = self.uses_cluster_ip and set(resolved.clusters) <= {self.cluster}
+        service = lookups.get(SERVICES, self.namespace, self.name) if is_local else None
         port = service.find_port(self.port) if service is not None else None
         is_refused = resolved.fault is not None and resolved.fault.severity is Severity.ERROR
         if service is None or port is None or is_refused:

@@ -89,7 +89,7 @@ def _names(leaf: x509.Certificate) -> tuple[str, ...]:
         raise _Unusable("tls.crt has extensions that cannot be read") from None
     assert isinstance(found, x509.SubjectAlternativeName)
     addresses = tuple(str(one) for one in found.get_values_for_type(x509.IPAddress))
-    return (*found.get_values_for_type(x509.DNSName), *addresses)
+    return (*filter(None, found.get_values_for_type(x509.DNSName)), *addresses)
 
 
 def _common_names(leaf: x509.Certificate) -> tuple[str, ...]:

@@ -8,6 +8,8 @@ import pytest
 from fakes.translator.applied import World, world
 from fakes.translator.deltas import endpoint_slice, service
 from fakes.translator.nginx import nginx_ingress
+from headgate.translator.dialects.ingress.document import class_name
+from headgate.translator.objects.ownership import ByClass
 from headgate.translator.settings import TranslatorSettings
 from headgate.translator.world.settings import NginxSettings, TranslationSettings
 
@@ -60,3 +62,10 @@ def test_a_selector_that_is_none_stops_the_start(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("HEADGATE_NGINX_WATCH_NAMESPACE_SELECTOR", "foo=bar=baz")
     with pytest.raises(ValueError, match="selector of labels"):
         TranslatorSettings()
+
+
+def test_whoever_asks_hears_that_it_is_the_namespace_and_not_the_class() -> None:
+    settings = TranslationSettings(class_names=frozenset({"nginx"}), nginx=NginxSettings(namespace_selector="foo=bar"))
+    ownership = ByClass(class_name, by_namespace=True)
+    assert "labels foo=bar" in ownership.why_not(nginx_ingress(class_name="nginx"), [], settings)
+    assert "'other'" in ownership.why_not(nginx_ingress(class_name="other"), [], settings)

@@ -13,6 +13,7 @@ from fakes.gateway.served import HOST
 from fakes.translator.applied import World, world
 from fakes.translator.deltas import applied, endpoint_slice, ingress_class, ref_of, service, tls_secret
 from fakes.translator.nginx import nginx_ingress
+from headgate.common.deltas import Delta
 from headgate.common.snapshot import decode_chunk
 from headgate.common.table import BackendTls, Certificate, StreamRoute, Upstream, VirtualHost
 from headgate.translator.annotations.nginx.options import OPTION_ROWS, OPTIONS
@@ -342,3 +343,46 @@ def test_a_default_certificate_that_is_not_there_is_a_problem_of_the_config_map(
     (problem,) = translated.problems[ref_of(options())]
     assert "Secret default/cert" in problem.message
     assert "not found" in problem.message
+
+
+def test_certificates_without_a_name_are_for_no_name() -> None:
+    nameless = nginx_ingress(class_name="nginx")
+    nameless["spec"]["tls"] = [{"secretName": "odd"}]
+    settings = TranslationSettings(class_names=frozenset({"nginx"}))
+    found = entries(tls_secret("odd", "", "a.example"), nameless, settings=settings)
+    assert [entry.server_names for entry in found if isinstance(entry, Certificate)] == [("a.example",)]
+
+
+def test_client_certificates_are_asked_for_at_aliases_too() -> None:
+    guarded = nginx_ingress(server_alias="alias.example", auth_tls_secret="default/authorities")
+    authorities = tls_secret("authorities", authorities_pem="pem")
+    hosts = {entry.host: entry for entry in entries(authorities, guarded) if isinstance(entry, VirtualHost)}
+    assert hosts["alias.example"].tls == hosts[HOST].tls
+    assert hosts[HOST].tls is not None
+    assert hosts[HOST].tls.client_auth is not None
+    taken = entries(authorities, guarded, nginx_ingress("own", host="alias.example"))
+    assert {entry.host: entry.tls for entry in taken if isinstance(entry, VirtualHost)}["alias.example"] is None
+
+
+def test_the_address_of_a_service_is_asked_only_where_its_cluster_alone_has_it() -> None:
+    """Its address means nothing elsewhere, and endpoints of other clusters would be left out."""
+    shared = service("one", clusterIP="10.9.9.9")
+    shared["metadata"]["annotations"] = {"headgate.dev/global": "true"}
+
+    def found(*deltas: Delta) -> set[str]:
+        translation = Translation(DIALECTS, DEFAULT_SETTINGS)
+        for cluster in ("a", "b"):
+            translation.activate(cluster)
+        for delta in (*deltas, applied(nginx_ingress(service_upstream="true"), "a")):
+            translation.apply(delta)
+        for _ in translation.settle():
+            pass
+        chunks = translation.assembly.image.chunks()
+        upstreams = (one for chunk in chunks for one in decode_chunk(chunk.kind, chunk.content))
+        return {point.address for one in upstreams if isinstance(one, Upstream) for point in one.endpoints}
+
+    here = applied(shared, "a"), applied(endpoint_slice("one", "10.1.1.1"), "a")
+    there = applied(shared, "b"), applied(endpoint_slice("one", "10.2.2.2"), "b")
+    assert found(*here) == {"10.9.9.9"}
+    assert found(*there) == {"10.2.2.2"}
+    assert found(*here, *there) == {"10.1.1.1", "10.2.2.2"}

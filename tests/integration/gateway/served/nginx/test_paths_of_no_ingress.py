@@ -5,8 +5,11 @@ from typing import Any
 
 import pytest
 
+from fakes.gateway.served import HOST
 from fakes.translator.applied import World, world
+from fakes.translator.deltas import endpoint_slice, ingress, service
 from fakes.translator.nginx import nginx_ingress
+from headgate.translator.world.settings import NginxSettings, TranslationSettings
 
 OLD, NEW = "2024-01-01T00:00:00Z", "2024-06-01T00:00:00Z"
 CLOSED = {"denylist_source_range": "127.0.0.0/8"}
@@ -93,3 +96,33 @@ async def test_a_canary_takes_nothing_of_them(two: World) -> None:
     two.proxy.apply(made("foo", OLD, enable_cors="true"), canary)
     assert await two.proxy.status("/") == 404
     assert two.proxy.errors(canary) == ["CanaryWithoutMain"]
+
+
+@pytest.mark.parametrize("annotations", [{}, {"enable_cors": "true"}])
+async def test_a_root_of_another_namespace_goes_before_what_is_left(two: World, annotations: dict[str, str]) -> None:
+    two.proxy.apply(
+        service("two", namespace="guests"),
+        endpoint_slice("two", "127.0.0.1", namespace="guests", port=two.port("two")),
+    )
+    guest = nginx_ingress("guest", path="/", to="two", namespace="guests", created=NEW)
+    two.proxy.apply(nginx_ingress(path="/foo", created=OLD, **annotations), guest)
+    assert await two.proxy.bodies(1, "/other") == ["two"]
+    assert await two.proxy.bodies(1, "/foo") == ["one"]
+    assert two.proxy.problems(guest) == []
+
+
+@pytest.mark.parametrize("annotations", [CLOSED, {"force_ssl_redirect": "true"}])
+async def test_routes_of_the_least_priority_go_before_what_is_left(two: World, annotations: dict[str, str]) -> None:
+    low = ingress("low", host=HOST, path="/bar", service="two", annotations={"headgate.dev/priority": "-1000000"})
+    two.proxy.apply(nginx_ingress(path="/foo", created=OLD, **annotations), low)
+    assert await two.proxy.bodies(1, "/bar/x") == ["two"]
+
+
+async def test_the_default_backend_answers_besides_rules_without_a_host() -> None:
+    settings = TranslationSettings(nginx=NginxSettings(default_backend="default/two"))
+    async with world("one", "two", settings=settings) as made:
+        hostless = nginx_ingress(path="/foo", host="")
+        options = {"name": "ingress-nginx-controller", "namespace": "ingress-nginx"}
+        made.proxy.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": options, "data": {}}, hostless)
+        assert await made.proxy.bodies(1, "/foo", host="unknown.example") == ["one"]
+        assert await made.proxy.bodies(1, "/bar", host="unknown.example") == ["two"]

@@ -73,12 +73,12 @@ FLAGS: Final = (
     Flag("update-status", default="true", setting="take_status", note="once ingress-nginx does not write it any more"),
     Flag("http-port", default="80", setting="http_port", reader=_GATEWAY),
     Flag("https-port", default="443", setting="https_port", reader=_GATEWAY),
-    Flag("enable-metrics", note="metrics are always there, on `HEADGATE_ADMIN_PORT`"),
+    Flag("enable-metrics", default="true", note="metrics are always there, on `HEADGATE_ADMIN_PORT`"),
     Flag("metrics-per-host", default="true", note="metrics always have the host"),
     Flag(
         "metrics-per-undefined-host",
         verdict=Verdict.IGNORED,
-        note="requests for hosts that nobody has are counted together, else any client could fill the memory",
+        note="requests for unknown hosts are counted together, as any client could make up names",
     ),
     Flag("shutdown-grace-period", default="0", setting="drain_delay_s", reader=_GATEWAY),
     Flag("healthz-port", default="10254", setting="admin_port", reader=_GATEWAY),
@@ -175,9 +175,12 @@ class FoundFlag(NamedTuple):
 
     @property
     def verdict(self) -> Verdict:
-        """What becomes of it; the default is refused by no flag."""
-        is_default = self.flag.verdict is Verdict.REFUSED and self.value == self.flag.default
-        return Verdict.HONOURED if is_default else self.flag.verdict
+        """What becomes of it. A flag without a setting is honoured only by its default, which none is refused for."""
+        flag, is_default = self.flag, self.value == self.flag.default
+        if flag.verdict is Verdict.REFUSED and is_default:
+            return Verdict.HONOURED
+        is_other = bool(flag.default) and not is_default and not flag.setting
+        return Verdict.IGNORED if flag.verdict is Verdict.HONOURED and is_other else flag.verdict
 
     @property
     def advice(self) -> str:

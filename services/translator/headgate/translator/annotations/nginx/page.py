@@ -19,10 +19,10 @@ To move an Ingress from ingress-nginx, leave its annotations as they are and ask
     headgate audit ingress.yaml
 
 The annotations `{NGINX_PREFIX}*` are read on every Ingress that Headgate serves. An Ingress that has one of them, or
-whose class is of the controller `k8s.io/ingress-nginx` or named `nginx`, is treated as ingress-nginx treats it: plain
-HTTP is redirected to HTTPS where an Ingress has TLS for the host, `/x` is redirected to `/x/` where only that is a
-path, bodies of requests have 1 MiB at most. If the paths of one Ingress are patterns, all paths of its hosts are, in
-other Ingresses of its namespace too. What the oldest Ingress of a host says of authentication, addresses, redirects,
+whose class is of the controller `k8s.io/ingress-nginx` or has `nginx` in its name, is treated as ingress-nginx treats
+it: plain HTTP is redirected to HTTPS where an Ingress has TLS for the host, `/x` is redirected to `/x/` where only that
+is a path, bodies of requests have 1 MiB at most. If the paths of one Ingress are patterns, all paths of its hosts are,
+in other Ingresses of its namespace too. What the oldest Ingress of a host says of authentication, addresses, redirects,
 limits and cross-origin requests holds for paths of the host that no Ingress has; what comes through there is a 404.
 
 An annotation of Headgate's own goes before one of Apache APISIX, and that before one of ingress-nginx.

@@ -1,7 +1,8 @@
 """One Ingress to one fragment: https://kubernetes.io/docs/concepts/services-networking/ingress/.
 
-Services are not looked up here: what is wrong with a backend is known to its upstream, and comes back to the object
-from there. So neither a Service nor an endpoint ever runs this again, unless a policy is for one port of the Service.
+Services are looked up here only for what an Ingress of ingress-nginx means by a port. What is wrong with a backend is
+known to its upstream, and comes back to the object from there. So no endpoint ever runs this again, and a Service only
+if its ports or addresses change.
 """
 
 from collections.abc import Callable, Iterator
@@ -199,7 +200,11 @@ def _tls_claims(hosts: tuple[str, ...], policy: IngressPolicy, nginx: NginxIngre
     tls = over(policy.tls, nginx.tls)
     field = policy.tls_field if policy.tls is not None else TLS_FIELD
     is_default = policy.tls is None and not nginx.speaks_of_tls
-    return tuple(TlsClaim(host, tls, field, is_default) for host in hosts) if tls is not None else ()
+    if tls is None:
+        return ()
+    aliases = dict.fromkeys(alias for host in hosts for alias in nginx.aliases(host))
+    own = (TlsClaim(host, tls, field, is_default) for host in hosts)
+    return (*own, *(TlsClaim(alias, tls, field, is_default, is_alias=True) for alias in aliases))
 
 
 def _with_policy(claim: RouteClaim, ref: ObjectRef, policy: IngressPolicy, nginx: NginxIngress) -> RouteClaim:
@@ -352,7 +357,7 @@ def _claim_names(
         problems.append(Problem(reason="InvalidCertificate", field=field, value=shown(entry.secret), message=message))
     certificate = CertificateRef(ref.cluster, ref.namespace, entry.secret)
     if entry.names_all:
-        yield from (NameClaim(name, certificate, field) for name in secret.names)
+        yield from (NameClaim(name, certificate, field) for name in secret.names if name)
     names = frozenset(secret.names)
     # ingress-nginx presents its default certificate where the one that is written is for other names.
     presents_any = nginx.policy is None

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from headgate.common.resources import JsonObject
+from headgate.common.status import CONTROLLER_NAME
 from headgate.translator.annotations.nginx.reading import nginx_annotations, read_nginx_annotations
 from headgate.translator.dialects.ingress.document import LEGACY_STORED, STORED, class_name
 from headgate.translator.dialects.ingress.nginx.hosts import (
@@ -91,7 +92,8 @@ def _host_facts(lookups: Lookups, question: HostQuestion) -> HostFacts:
 
 def _is_nginx_class(lookups: Lookups, question: ClassQuestion) -> bool:
     settings, found = lookups.settings, find_class(lookups, question.name)
-    if settings.class_by_name and question.name in settings.class_names:
+    is_ours = found is not None and found.controller == CONTROLLER_NAME
+    if settings.class_by_name and question.name in settings.class_names and not is_ours:
         return True
     if found is not None:
         return found.controller == NGINX_CONTROLLER or _is_of_its_family(found.controller, settings)

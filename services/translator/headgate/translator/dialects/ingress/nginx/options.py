@@ -167,7 +167,7 @@ def _of_other_hosts(ref: ObjectRef, identity: Identity, logging: Mapping[str, An
         rank=Rank(is_default=True),
         provenance=Provenance(cluster=ref.cluster, kind="ConfigMap", namespace=ref.namespace, name=ref.name),
     )
-    claim = RouteClaim(ANY_HOST, route, "", is_alias=True)
+    claim = RouteClaim(ANY_HOST, route, "", is_rest=True, is_for_all=True)
     uses = (BackendUse(backend, "", ""),) if backend is not None else ()
     return Fragment(identity, routes=(claim,), backends=uses)
 

@@ -23,10 +23,12 @@ _LAST: Final = -10_000
 NOT_FOUND: Final = PluginUse.of(FaultInjectionConfig(abort=Abort(http_status=404, body="404 Not Found\n"))).model_copy(
     update={"order": _LAST}
 )
+_LEAST: Final = -(2**31)
+"""A priority below all that annotations and ApisixRoutes may say."""
 _NOTHING_SAID: Final = Route(
     name="rest",
     path=_EVERYTHING,
-    rank=Rank(is_default=True, path_priority=-1),
+    rank=Rank(is_default=True, priority=_LEAST),
     provenance=Provenance(cluster="", kind="", namespace="", name=""),
 )
 
