@@ -3,6 +3,7 @@
 import asyncio
 import socket
 import ssl
+from collections.abc import Callable
 from dataclasses import replace
 from typing import cast
 
@@ -15,6 +16,22 @@ from headgate.gateway.streams.context import StreamContext
 from headgate.gateway.table.listener_ports import PortSettings
 
 _NO_SETTINGS = PortSettings()
+
+
+class _Arriving(asyncio.Protocol):
+    """A connection that was accepted, until it is made, which is after the TLS handshake.
+
+    Only then is it served, with the settings of that time, so that a port knows every connection that has a context.
+    """
+
+    def __init__(self, serve: Callable[[], asyncio.Protocol]) -> None:
+        self._serve = serve
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Hand the transport to what serves it."""
+        protocol = self._serve()
+        transport.set_protocol(protocol)
+        protocol.connection_made(transport)
 
 
 class HttpPort:
@@ -68,10 +85,13 @@ class HttpPort:
             address, port = told.source[0].encode(), told.destination[1]
             if port != self.number:
                 shown = str(port).encode()
+        return _Arriving(lambda: self._serve(shown, address))
+
+    def _serve(self, shown: bytes, address: bytes) -> asyncio.Protocol:
         return cast(asyncio.Protocol, ClientConnection(self._contexts[-1], self._scheme, shown, address))
 
     def configure(self, settings: PortSettings) -> None:
-        """Treat new connections so."""
+        """Treat connections so that are made from now on, those in a TLS handshake included."""
         if settings == self._settings:
             return
         self._settings = settings
