@@ -1,14 +1,17 @@
 """What routes may ask beyond the plain way: retries, limits, whole bodies, a time for the whole request."""
 
 import asyncio
+from collections.abc import Collection
 
 import pytest
 
-from fakes.gateway.proxied import OK, Conversation, Script, answering, proxied
+from fakes.gateway.proxied import OK, Conversation, Script, Target, answering, proxied
 from fakes.virtual_time import in_virtual_time
 from headgate.gateway.proxy.config import ProxyConfig
+from headgate.gateway.proxy.endpoint_pool import EndpointPool
 from headgate.gateway.proxy.policies import RetryPolicy, RoutePolicies
-from headgate.gateway.proxy.seam import NEEDS_BODY
+from headgate.gateway.proxy.request_source import RequestSource
+from headgate.gateway.proxy.seam import NEEDS_BODY, NeedsBody
 
 GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 POST = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbody"
@@ -28,6 +31,27 @@ def retrying(**asked: object) -> RoutePolicies:
     policies = RoutePolicies()
     policies.retries = RetryPolicy(**asked)  # type: ignore[arg-type]
     return policies
+
+
+async def test_what_is_known_of_a_request_stays_known_when_its_lines_change() -> None:
+    known: list[tuple[bytes | None, bytes, bytes | None]] = []
+    async with proxied() as proxy:
+
+        def match(host: bytes, path: bytes, source: RequestSource) -> Target | NeedsBody:
+            return proxy.target if source.facts().body is not None else NEEDS_BODY
+
+        class Looking(Target):
+            def choose(self, tried: Collection[EndpointPool], source: RequestSource) -> EndpointPool | None:
+                facts = source.facts()
+                known.append((facts.body, facts.client, facts.header(b"x-scheme")))
+                return super().choose(tried, source)
+
+        proxy.router.match = match  # type: ignore[method-assign]
+        proxy.target = Looking(proxy.target.pools, policies=RoutePolicies(nginx_headers=True))
+        client = await proxy.connect()
+        await client.send(POST)
+        assert (await client.answer())[0][9:12] == b"200"
+    assert known == [(b"body", b"127.0.0.1", b"http")]
 
 
 async def first_status(script: Script, request: bytes, policies: RoutePolicies | None) -> tuple[bytes, int]:

@@ -94,8 +94,10 @@ class Exchange(ActiveRequest):
 
     def change_lines(self, lines: bytes) -> None:
         """Put other header lines in the place of the client's."""
-        self.fields.lines = lines
-        self._facts = None
+        fields = self.fields
+        fields.lines = lines
+        if self._facts is not None:
+            self._facts.change_lines(forwarded_lines(fields, self.origin, self.client.peer))
 
     def note_upstream(self, state: UpstreamState | None) -> None:
         """Hear of the upstream that is about to be chosen from."""

@@ -68,6 +68,12 @@ class RequestFacts:
         self._cookies: dict[bytes, bytes] | None = None
         self._body_fields: BodyFields | None = None
 
+    def change_lines(self, lines: bytes) -> None:
+        """Look at other header lines from now on; what is known of the request besides stays known."""
+        self.lines = lines
+        self._folded = b""
+        self._cookies = None
+
     def header(self, name: bytes) -> bytes | None:
         """Return the value of a field by its name in lower case, several joined by `, `; None if there is none.
 
