@@ -51,6 +51,14 @@ async def test_trusted_proxies_have_no_limit_of_a_client() -> None:
         assert await is_served(proxy)
 
 
+async def test_proxies_that_are_believed_nothing_have_the_limit_of_a_client() -> None:
+    believed = {"forwarded_address": False, "forwarded_headers": False}
+    config = ProxyConfig(max_connections_per_client=1, trusted_proxies=("127.0.0.1",), **believed)
+    async with proxied(config=config) as proxy:
+        assert await is_served(proxy)
+        assert await is_served(proxy) is None
+
+
 async def test_http2_connections_count_once_and_are_let_go() -> None:
     async with proxied(config=ProxyConfig(max_connections_per_client=1)) as proxy:
         for _ in range(2):

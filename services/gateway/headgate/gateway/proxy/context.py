@@ -71,7 +71,8 @@ class ProxyContext:
         self.first_look_s = min(config.idle_timeout_s, config.body_timeout_s) / 4
         self.buffers = body_budget(config.max_buffered_bytes)
         self.rules = RequestRules(config.underscore_names, config.real_ip_header)
-        if config.trust_forwarded or config.trusted_proxies:
+        believes = config.forwarded_address or config.forwarded_headers
+        if believes and (config.trust_forwarded or config.trusted_proxies):
             self.trusted = TrustedPeers(config)
         if config.max_connections is not None or config.max_connections_per_client is not None:
             self.limits = ConnectionLimits(config.max_connections, config.max_connections_per_client)
