@@ -342,6 +342,20 @@ async def test_the_client_behind_a_proxy_header_reaches_the_http_server() -> Non
             listener.close()
 
 
+@pytest.mark.parametrize(("networks", "line"), [(["10.0.0.0/8"], b""), (["127.0.0.0/8"], b"PROXY UNKNOWN\r\n")])
+async def test_the_http_server_is_given_addresses_only_where_a_header_names_them(
+    networks: list[str], line: bytes
+) -> None:
+    async with streams(proxy_networks=parse_networks(networks)) as running:
+        listener = SharedListener(running.context, open_listener("127.0.0.1", 0), Web, None, expects_proxy_header=True)
+        await listener.start()
+        reader, writer = await asyncio.open_connection("127.0.0.1", listener.port)
+        writer.write(line)
+        assert await asyncio.wait_for(reader.readline(), PATIENCE_S) == b"web None\n"
+        writer.close()
+        listener.close()
+
+
 async def test_a_failed_handshake_is_the_clients_and_nobody_elses() -> None:
     port = free_port()
     async with streams(

@@ -50,6 +50,9 @@ class ClientConnections(Entry):
     """Whether this header of trusted peers is believed. PROXY headers are in any case."""
     forwarded_headers: bool | None = None
     """Whether `X-Forwarded-Proto`, `-Host` and `-Port` of trusted peers are believed and passed on."""
+    full_forwarded_for: bool | None = None
+    """Whether upstreams of routes with `nginx_headers` get all of a trusted peer's `X-Forwarded-For`, with the peer's
+    address behind it, and not only the client's address."""
     header_timeout_s: float | None = Field(default=None, gt=0, le=3600)
     body_timeout_s: float | None = Field(default=None, gt=0, le=3600)
     idle_timeout_s: float | None = Field(default=None, gt=0, le=3600)

@@ -5,7 +5,7 @@ import socket
 import ssl
 from collections.abc import Callable
 from dataclasses import replace
-from typing import cast
+from typing import Final, cast
 
 from headgate.gateway.listeners.sharing import SharedListener
 from headgate.gateway.model.networks import parse_networks
@@ -16,6 +16,7 @@ from headgate.gateway.streams.context import StreamContext
 from headgate.gateway.table.listener_ports import PortSettings
 
 _NO_SETTINGS = PortSettings()
+_HTTPS_PORT: Final = 443
 
 
 class _Arriving(asyncio.Protocol):
@@ -80,15 +81,17 @@ class HttpPort:
         self.configure(settings)
 
     def _accept(self, told: Addresses | None) -> asyncio.Protocol:
-        address, shown = b"", self._shown
+        address, shown, names_https = b"", self._shown, False
         if told is not None:
             address, port = told.source[0].encode(), told.destination[1]
+            names_https = port == _HTTPS_PORT
             if port != self.number:
                 shown = str(port).encode()
-        return _Arriving(lambda: self._serve(shown, address))
+        return _Arriving(lambda: self._serve(shown, address, names_https))
 
-    def _serve(self, shown: bytes, address: bytes) -> asyncio.Protocol:
-        return cast(asyncio.Protocol, ClientConnection(self._contexts[-1], self._scheme, shown, address))
+    def _serve(self, shown: bytes, address: bytes, names_https: bool) -> asyncio.Protocol:
+        connection = ClientConnection(self._contexts[-1], self._scheme, shown, address, names_https=names_https)
+        return cast(asyncio.Protocol, connection)
 
     def configure(self, settings: PortSettings) -> None:
         """Treat connections so that are made from now on, those in a TLS handshake included."""

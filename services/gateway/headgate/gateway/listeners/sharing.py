@@ -187,7 +187,7 @@ class SharedListener:
         if found.route is not None:
             await StreamConnection(context, found.route, found.addresses, found.server_name).open(accepted)
             return
-        told = found.addresses if expects_header else None
+        told = found.addresses if found.has_header else None
         # A failed handshake is the client's affair; the loop has closed the connection.
         with contextlib.suppress(OSError):
             await asyncio.get_running_loop().connect_accepted_socket(

@@ -64,7 +64,7 @@ _HOSTNAME: Final = socket.gethostname()
 VARIABLES: Final[Mapping[str, Read]] = {
     "args": lambda entry: entry.target[1] or None,
     "body_bytes_sent": lambda entry: entry.record[6],
-    "best_http_host": lambda entry: entry.header("host"),
+    "best_http_host": lambda entry: decoded(entry.record[8].forwarded_host) or entry.header("host"),
     "hostname": lambda _: _HOSTNAME,
     "ingress_name": lambda entry: read_route(entry.record[10]).object or None,
     "msec": lambda _: f"{time.time():.3f}",

@@ -29,6 +29,9 @@ class ProxyConfig:
     """Whether trusted proxies are believed what they say in that header."""
     forwarded_headers: bool = True
     """Whether they are believed what they say of scheme, host and port."""
+    full_forwarded_for: bool = False
+    """Whether upstreams of ingress-nginx get the list of addresses that such proxies pass on, and not the client's
+    alone. Other upstreams get the list in any case."""
     path_normalization: PathNormalization = "rewrite"
     """How paths are read that servers understand in different ways; see `paths`."""
     underscore_names: UnderscoreNames = "drop"
@@ -41,7 +44,7 @@ class ProxyConfig:
     max_connections: int | None = None
     """Clients' connections open at once; more are closed as they come. None is no limit."""
     max_connections_per_client: int | None = None
-    """The same for each client address; trusted proxies have no limit."""
+    """The same for each client address; trusted proxies that are believed something have no limit."""
     tls_handshake_timeout_s: float = 15.0
     """How long a TLS handshake may take; as long as a head."""
     min_body_rate: int = 240

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 class Peer:
     """The client's side of one connection, as upstreams are told of it."""
 
-    __slots__ = ("address", "addresses", "is_trusted", "lines", "port", "scheme", "tls")
+    __slots__ = ("address", "addresses", "is_trusted", "lines", "names_https", "port", "scheme", "tls")
 
     def __init__(
         self,
@@ -21,9 +21,13 @@ class Peer:
         tls: "TlsConnection | None" = None,
         *,
         is_trusted: bool = False,
+        names_https: bool = False,
+        chain: bytes = b"",
     ) -> None:
         self.is_trusted = is_trusted
         """What it says of a request's origin is believed."""
+        self.names_https = names_https
+        """Its PROXY header names port 443: its requests count as https, whatever they claim themselves."""
         self.addresses = addresses
         """Of both ends, for upstreams that want a PROXY protocol header; None: unknown."""
         self.tls = tls
@@ -33,7 +37,7 @@ class Peer:
         self.port = port
         """Port that the client connected to."""
         self.lines = b"X-Forwarded-For: %b\r\nX-Forwarded-Proto: %b\r\nX-Forwarded-Port: %b\r\nX-Real-IP: %b\r\n" % (
-            address,
+            chain or address,
             scheme,
             port,
             address,

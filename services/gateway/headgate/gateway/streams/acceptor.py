@@ -127,22 +127,23 @@ class Acceptor:
             _log.exception("a connection cannot be served")
 
 
-async def read_addresses(accepted: socket.socket, context: StreamContext, *, expects_header: bool) -> Addresses:
-    """Return both ends of a connection, those that a PROXY header names if one is due. The header is consumed.
+async def read_addresses(accepted: socket.socket, context: StreamContext) -> Addresses | None:
+    """Return both ends of a connection that begins with a PROXY header, which is consumed.
+
+    None: its peer is not trusted to send one, or the header leaves the connection's own in force.
 
     Raises:
         BadProxyHeader: the connection begins with something else.
         ConnectionEnded: it ended before.
         OSError: it is broken.
     """
-    ends = ends_of(accepted)
-    if not expects_header or not context.trusts(ends.source[0]):
-        return ends
+    if not context.trusts(ends_of(accepted).source[0]):
+        return None
     header = await _peek(accepted, MAX_HEADER, read_proxy_header)
     if header is None:
         raise BadProxyHeader("a PROXY protocol header that does not end")
     accepted.recv(header.size)
-    return header.addresses or ends
+    return header.addresses
 
 
 async def read_hello(accepted: socket.socket) -> ClientHello | None:

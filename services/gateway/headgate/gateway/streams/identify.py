@@ -6,6 +6,7 @@ import socket
 from typing import NamedTuple
 
 from headgate.gateway.net.proxy_protocol import Addresses, BadProxyHeader
+from headgate.gateway.net.sockets import ends_of
 from headgate.gateway.streams.acceptor import ConnectionEnded, read_addresses, read_hello
 from headgate.gateway.streams.context import StreamContext
 from headgate.gateway.streams.ports import PortPlan
@@ -19,6 +20,8 @@ class Identified(NamedTuple):
 
     addresses: Addresses
     """Those that its PROXY header names, if it has to begin with one."""
+    has_header: bool
+    """Such a header has named the addresses."""
     server_name: str
     route: CompiledStream | None
 
@@ -32,13 +35,16 @@ async def identify(
     """
     try:
         async with asyncio.timeout(context.preface_timeout_s):
-            addresses = await read_addresses(accepted, context, expects_header=expects_proxy_header)
+            named = None
+            if expects_proxy_header:
+                named = await read_addresses(accepted, context)
+            addresses, has_header = named or ends_of(accepted), named is not None
             if plan is None or plan.names is None:
-                return Identified(addresses, "", plan.only if plan is not None else None)
+                return Identified(addresses, has_header, "", plan.only if plan is not None else None)
             hello = await read_hello(accepted)
             if hello is None:
-                return Identified(addresses, "", None)
-            return Identified(addresses, hello.server_name, plan.names.find(hello.server_name))
+                return Identified(addresses, has_header, "", None)
+            return Identified(addresses, has_header, hello.server_name, plan.names.find(hello.server_name))
     except (OSError, TimeoutError, ConnectionEnded, BadProxyHeader) as error:
         _log.debug("a connection is closed unserved", extra={"error": str(error) or "nothing came in time"})
         context.stats.unrouted += 1

@@ -9,8 +9,9 @@ from fakes.gateway.ports import free_port
 from fakes.gateway.served import HOST, Got, asking, read_answer
 from fakes.gateway.tls import Authority, unverified
 from fakes.translator.applied import World, world
-from fakes.translator.nginx import ADOPTED, NGINX_CLASS, classed, headers, options
+from fakes.translator.nginx import ADOPTED, NGINX_CLASS, classed, headers, nginx_ingress, options
 from fakes.waiting import until
+from headgate.gateway.proxy.config import ProxyConfig
 
 LINE = b"PROXY TCP4 192.168.0.1 192.168.0.11 56324 %d\r\n"
 
@@ -53,6 +54,45 @@ async def test_connections_over_tls_begin_with_the_header_too(one: World) -> Non
 async def test_requests_that_came_to_port_443_are_not_redirected_to_it(one: World) -> None:
     one.proxy.apply(classed(force_ssl_redirect="true"))
     assert [(await ask(one, port)).status for port in (80, 443)] == [308, 200]
+
+
+async def test_port_443_counts_as_https_whatever_is_forwarded(one: World) -> None:
+    one.proxy.apply(options(use_proxy_protocol="true", use_forwarded_headers="true"))
+    for port, scheme in ((443, "https"), (80, "http")):
+        assert (await ask(one, port, X_Forwarded_Proto="http", X_Forwarded_For="1.2.3.4")).status == 200
+        sent = headers(one)
+        assert (sent["x-forwarded-proto"], sent["x-scheme"], sent["x-real-ip"]) == (scheme, scheme, "1.2.3.4")
+
+
+async def test_claims_of_clients_are_told_as_such(one: World) -> None:
+    assert (await ask(one, 80, X_Forwarded_For="1.2.3.4", X_Forwarded_Host="myhost")).status == 200
+    sent = headers(one)
+    assert (sent["x-forwarded-for"], sent["x-forwarded-host"]) == ("192.168.0.1", HOST)
+    assert (sent["x-original-forwarded-for"], sent["x-original-forwarded-host"]) == ("1.2.3.4", "myhost")
+
+
+@pytest.mark.parametrize("line", [b"PROXY UNKNOWN\r\n", LINE % 80, LINE % 443])
+async def test_a_plain_connection_is_https_only_if_its_header_names_port_443(line: bytes) -> None:
+    async with world("one", proxy_protocol=True) as made:
+        made.proxy.apply(nginx_ingress())
+        client = await made.proxy.proxy.connect(
+            port=await made.proxy.proxy.server.listen_http("127.0.0.1", 0, public_port=443)
+        )
+        await client.send(line + asking())
+        assert (await read_answer(client)).status == 200
+        assert headers(made)["x-forwarded-proto"] == ("https" if b" 443" in line else "http")
+
+
+async def test_clients_that_the_header_names_have_the_limit_of_a_client() -> None:
+    async with world("one", config=ProxyConfig(max_connections_per_client=1)) as made:
+        made.proxy.apply(nginx_ingress(), options(use_proxy_protocol="true"))
+        for number in (1, 2):
+            other = b"PROXY TCP4 192.168.0.%d 192.168.0.11 56324 80\r\n" % number
+            first, second = await made.proxy.proxy.connect(), await made.proxy.proxy.connect()
+            await first.send(other + asking())
+            assert (await read_answer(first)).status == 200
+            await second.send(other + asking())
+            assert await second.rest() == b""
 
 
 @pytest.mark.parametrize(

@@ -103,6 +103,7 @@ class Request:
         "content_length",
         "endpoints",
         "final_status",
+        "forwarded_host",
         "headers",
         "host",
         "http_version",
@@ -148,6 +149,7 @@ class Request:
         body: bytes | None = None,
         source: BodySource | None = None,
         claims: Mapping[bytes, bytes] = _NO_CLAIMS,
+        forwarded_host: str = "",
         wire: Wire | None = None,
     ) -> None:
         self._wire: Wire = _NO_BODY if wire is None else wire
@@ -177,6 +179,9 @@ class Request:
         """All that goes to the upstream but Host, X-Request-ID and what frames the message."""
         self.client = client
         """Address of the client, the one that trusted proxies name where there are such; a plugin may know better."""
+        self.forwarded_host = forwarded_host
+        """Host, with its port, that a trusted proxy forwarded and that the upstream gets; empty: it gets `authority`.
+        Clients may have written it, so that nothing may be allowed by it."""
         self.claims = claims
         """What the client sent as `x-forwarded-for` and the like, by name: the upstream gets the gateway's own."""
         self.route = route

@@ -42,7 +42,7 @@ _OF_REQUEST: dict[str, Callable[[Request], str]] = {
     "args": lambda request: request.query,
     "balancer_ip": lambda request: request.endpoint.rpartition(":")[0].strip("[]"),
     "balancer_port": lambda request: request.endpoint.rpartition(":")[2],
-    "best_http_host": lambda request: request.authority,
+    "best_http_host": lambda request: request.forwarded_host or request.authority,
     "body_bytes_sent": lambda request: str(request.bytes_sent),
     "bytes_sent": lambda request: str(request.bytes_sent),
     "content_length": lambda request: str(request.content_length or ""),

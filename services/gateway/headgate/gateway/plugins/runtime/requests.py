@@ -58,4 +58,5 @@ def request_of(exchange: "ActiveRequest", source: BodySource | None = None, wire
         is_id_given=bool(fields.request_id),
         http_version=exchange.client.version.decode(),
         claims=fields.forwarded,
+        forwarded_host=fields.forwarded_host.decode("latin-1"),
     )

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from headgate.common.perl_patterns import PatternTooCostly
 from headgate.gateway.proxy.context import ProxyContext
-from headgate.gateway.proxy.heads.forward import nginx_lines, take_forwarded_host
+from headgate.gateway.proxy.heads.forward import nginx_lines
 from headgate.gateway.proxy.heads.paths import is_plain, normalize
 from headgate.gateway.proxy.policies import RoutePolicies
 from headgate.gateway.proxy.seam import NeedsBody
@@ -98,8 +98,6 @@ def _apply(exchange: "Exchange", context: ProxyContext, policies: RoutePolicies)
         return False
     if policies.nginx_headers:
         exchange.change_lines(exchange.fields.lines + nginx_lines(exchange.fields, exchange.origin))
-        if exchange.origin is not exchange.client.peer:
-            take_forwarded_host(exchange.fields)
     if policies.max_body is not None and not exchange.intake.limit(policies.max_body):
         return False
     if policies.request_s is not None:

@@ -63,42 +63,58 @@ def forwarded_lines(fields: RequestFields, origin: "Peer", peer: "Peer") -> byte
 
     `origin` is the client, `peer` who is connected: the same unless a trusted proxy is.
     """
-    if origin is not peer and fields.forwarded:
+    if fields.passes_claims:
         return fields.lines + _trusted_lines(fields, origin, peer)
-    if fields.host_line:
-        return b"%bX-Forwarded-Host: %b\r\n%b" % (fields.lines, fields.host_line, origin.lines)
+    host = fields.forwarded_host or fields.host_line
+    if host:
+        return b"%bX-Forwarded-Host: %b\r\n%b" % (fields.lines, host, origin.lines)
     return fields.lines + origin.lines
 
 
 def nginx_lines(fields: RequestFields, origin: "Peer") -> bytes:
-    """Build the lines that upstreams of ingress-nginx get besides; what a request claims in their place is dropped."""
+    """Build the lines that upstreams of ingress-nginx get besides; what a request claims in their place is dropped.
+
+    Of what a trusted proxy claims, address, scheme and port are those of `origin`, and the first host goes to the
+    upstream in the place of the request's own.
+    """
     claimed = fields.forwarded
     lines = b"X-Forwarded-Scheme: %b\r\nX-Scheme: %b\r\n" % (origin.scheme, origin.scheme)
     if claimed:
-        for name in _REPLACED:
-            claimed.pop(name, None)
         for name, line in _ORIGINALS:
             if value := claimed.get(name):
                 lines += line % value
+        if fields.passes_claims:
+            fields.passes_claims = False
+            fields.forwarded_host = _first_host(claimed.get(b"x-forwarded-host", b""))
+            for name, value in claimed.items():
+                if b"_" not in name and value and name not in _REPLACED:
+                    lines += b"%b: %b\r\n" % (name, value)
     return lines
 
 
-def take_forwarded_host(fields: RequestFields) -> None:
-    """Put the first host that trusted proxies forwarded in the place of the request's, as ingress-nginx does.
-
-    The route was chosen by the request's own.
-    """
-    claimed = fields.forwarded.pop(b"x-forwarded-host", b"").partition(b",")[0].strip(b" \t")
-    if not claimed:
-        return
+def _first_host(hosts: bytes) -> bytes:
+    """Give the first member of a list if it is a host, else nothing."""
+    first = hosts.partition(b",")[0].strip(b" \t")
     try:
-        fields.host = normal_host(claimed)
+        normal_host(first)
     except FramingError:
-        return
-    fields.routed_host, fields.host_line = fields.host_line, claimed
+        return b""
+    return first
 
 
-_REPLACED: Final = (b"x-scheme", b"x-forwarded-scheme", b"x-original-forwarded-for", b"x-original-forwarded-host")
+_REPLACED: Final = frozenset(
+    {
+        b"x-forwarded-for",
+        b"x-forwarded-host",
+        b"x-forwarded-port",
+        b"x-forwarded-proto",
+        b"x-forwarded-scheme",
+        b"x-original-forwarded-for",
+        b"x-original-forwarded-host",
+        b"x-real-ip",
+        b"x-scheme",
+    }
+)
 _ORIGINALS: Final = (
     (b"x-forwarded-for", b"X-Original-Forwarded-For: %b\r\n"),
     (b"x-forwarded-host", b"X-Original-Forwarded-Host: %b\r\n"),
@@ -129,8 +145,8 @@ def request_head(exchange: "SentRequest", pool: "EndpointPool") -> bytes:
     if pool.is_hop:
         method, target, host = _as_it_came(exchange)
         lines += HOP_LINE
-    elif pool.spec.host is None and fields.host_line:
-        host = fields.host_line
+    elif pool.spec.host is None and not fields.forwarded_host:
+        host = fields.host_line or pool.label.encode()
     else:
         host = authority(exchange, pool)
     if fields.chunked:
@@ -156,8 +172,7 @@ def request_head(exchange: "SentRequest", pool: "EndpointPool") -> bytes:
 def _as_it_came(exchange: "SentRequest") -> tuple[bytes, bytes, bytes]:
     """Return method, target and host for a gateway that has the same routes and will change them as we did."""
     run, fields = exchange.run, exchange.fields
-    method, target, host = run.original if run is not None else (exchange.method, exchange.target, fields.host_line)
-    return method, target, fields.routed_host or host
+    return run.original if run is not None else (exchange.method, exchange.target, fields.host_line)
 
 
 def came_by_hop(fields: RequestFields) -> bool:
@@ -166,14 +181,18 @@ def came_by_hop(fields: RequestFields) -> bool:
 
 
 def authority(exchange: "SentRequest", pool: "EndpointPool") -> bytes:
-    """Give the Host of a request: what a plugin or the upstream wants, or the client's own.
+    """Give the Host of a request: what a plugin or the upstream wants, what a trusted proxy forwards, or the client's.
 
     An HTTP/1.0 client may leave Host out, an HTTP/1.1 request may not.
     """
-    host = pool.spec.host
-    if exchange.has_other_host or host is None:
-        return exchange.fields.host_line or pool.label.encode()
-    return host.encode() or pool.label.encode()
+    fields, wanted = exchange.fields, pool.spec.host
+    if exchange.has_other_host:
+        host = fields.host_line
+    elif wanted is None:
+        host = fields.forwarded_host or fields.host_line
+    else:
+        host = wanted.encode()
+    return host or pool.label.encode()
 
 
 def _trusted_lines(fields: RequestFields, origin: "Peer", peer: "Peer") -> bytes:
@@ -189,6 +208,8 @@ def _trusted_lines(fields: RequestFields, origin: "Peer", peer: "Peer") -> bytes
             spelled = lines[name][0] if name in lines else name
             chain = b"%b, %b" % (claimed, peer.address) if name == b"x-forwarded-for" else claimed
             lines[name] = (spelled, chain)
+    if peer.names_https:
+        lines[b"x-forwarded-proto"] = (b"X-Forwarded-Proto", peer.scheme)
     # Another trusted proxy may have been the client of the one that wrote it.
     lines[b"x-real-ip"] = (b"X-Real-IP", origin.address)
     return b"".join(b"%b: %b\r\n" % line for line in lines.values())

@@ -51,21 +51,33 @@ _NO_OPTIONS: Final[frozenset[bytes]] = frozenset()
 class RequestFields(_Head):
     """What the header block of one request says."""
 
-    __slots__ = ("agent", "expects_continue", "forwarded", "host", "host_line", "referer", "request_id", "routed_host")
+    __slots__ = (
+        "agent",
+        "expects_continue",
+        "forwarded",
+        "forwarded_host",
+        "host",
+        "host_line",
+        "passes_claims",
+        "referer",
+        "request_id",
+    )
 
     def __init__(self) -> None:
         super().__init__()
         self.host = b""
         """Lower case, without port and trailing dot; empty if there is none (HTTP/1.0 only)."""
         self.host_line = b""
-        """Value of Host as sent, or what a trusted proxy forwarded in its place."""
-        self.routed_host = b""
-        """Value of Host as sent, if another is in its place."""
+        """Value of Host as sent."""
+        self.forwarded_host = b""
+        """That the upstream gets in its place, as a trusted proxy forwarded it. The gateway decides nothing by it."""
         self.expects_continue = False
         self.request_id = b""
         self.forwarded: dict[bytes, bytes] = {}
         """X-Forwarded-*, X-Real-IP, Forwarded and what else may name the client, by lower-case name; lists are
         joined."""
+        self.passes_claims = False
+        """A trusted proxy says what is in `forwarded`, so that the upstream gets it."""
         self.agent = b""
         self.referer = b""
 

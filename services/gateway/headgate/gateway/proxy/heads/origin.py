@@ -27,7 +27,7 @@ _PAIR_OF_ELEMENT: Final = re.compile(rb"(?:[^;\"]++|\"(?:[^\"\\]++|\\.)*+\")++")
 class TrustedPeers:
     """The peers that may say whose requests they send."""
 
-    __slots__ = ("_all", "_header", "_networks", "_takes_address", "_takes_headers")
+    __slots__ = ("_all", "_header", "_networks", "_takes_address", "_takes_headers", "_tells_all")
 
     def __init__(self, config: ProxyConfig) -> None:
         self._all = config.trust_forwarded
@@ -35,6 +35,7 @@ class TrustedPeers:
         self._header = config.real_ip_header.lower().encode()
         self._takes_address = config.forwarded_address
         self._takes_headers = config.forwarded_headers
+        self._tells_all = config.full_forwarded_for
 
     def includes(self, address: str) -> bool:
         """Tell whether a peer is one of them."""
@@ -48,16 +49,21 @@ class TrustedPeers:
         chain = claimed.get(self._header, b"") if self._takes_address else b""
         address = self._address(chain, peer.address)
         if not self._takes_headers:
-            claimed.clear()
-        elif not self._takes_address:
+            return Peer(address, peer.scheme, peer.port, peer.addresses, peer.tls, is_trusted=True)
+        fields.passes_claims = True
+        if not self._takes_address:
             claimed.pop(self._header, None)
         scheme = claimed.get(b"x-forwarded-proto", b"").partition(b",")[0].strip(b" \t").lower()
-        if scheme not in _SCHEMES:
+        if scheme not in _SCHEMES or peer.names_https:
             scheme = peer.scheme
         port = claimed.get(b"x-forwarded-port", b"").partition(b",")[0].strip(b" \t")
         if not port.isdigit() or len(port) > _PORT_DIGITS:
             port = peer.port
-        return Peer(address, scheme, port, peer.addresses, peer.tls, is_trusted=True)
+        chain = b""
+        if self._tells_all:
+            chain = claimed.get(b"x-forwarded-for", b"")
+            chain = b"%b, %b" % (chain, peer.address) if chain else peer.address
+        return Peer(address, scheme, port, peer.addresses, peer.tls, is_trusted=True, chain=chain)
 
     def _address(self, value: bytes, nearest: bytes) -> bytes:
         """Walk a list of addresses from its end; `nearest` is the peer's, which is trusted."""

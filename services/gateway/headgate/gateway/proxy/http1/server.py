@@ -43,6 +43,7 @@ class ClientConnection(ClosingSide):
         "_exchange",
         "_idle_until",
         "_minor",
+        "_names_https",
         "_port",
         "_processing",
         "_raw_transport",
@@ -55,12 +56,18 @@ class ClientConnection(ClosingSide):
         "_wants_close",
     )
 
-    def __init__(self, context: ProxyContext, scheme: bytes, port: bytes, client: bytes = b"") -> None:
-        """Begin to serve a connection to a port; `client` is its address, if a PROXY header named both."""
+    def __init__(
+        self, context: ProxyContext, scheme: bytes, port: bytes, client: bytes = b"", *, names_https: bool = False
+    ) -> None:
+        """Begin to serve a connection to a port; `client` is its address, if a PROXY header named both.
+
+        `names_https`: the header named port 443.
+        """
         super().__init__(context)
         self._scheme = scheme
         self._port = port
         self._client = client
+        self._names_https = names_https
         self._exchange = Exchange(self, context)
         self._requests = RequestReader(context.config, context.rules, may_be_http2=scheme == b"http")
         self._processing = False
@@ -95,9 +102,10 @@ class ClientConnection(ClosingSide):
         address, addresses = ends_of_connection(transport, self._client.decode())
         tls = transport.get_extra_info("ssl_object") if self._scheme == b"https" else None
         trusted = context.trusted is not None and context.trusted.includes(address)
-        # Whoever sends a PROXY header for port 443 on a plain connection has ended TLS before.
-        scheme = b"https" if self._client and self._port == b"443" else self._scheme
-        self.peer = Peer(address.encode(), scheme, self._port, addresses, tls, is_trusted=trusted)
+        # A load balancer that names port 443 on a plain connection has ended TLS before.
+        https = self._names_https
+        scheme = b"https" if https else self._scheme
+        self.peer = Peer(address.encode(), scheme, self._port, addresses, tls, is_trusted=trusted, names_https=https)
         self._raw_transport = cast(asyncio.Transport, transport)
         if context.limits is not None and not self._enter(context.limits):
             return

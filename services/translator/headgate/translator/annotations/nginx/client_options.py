@@ -36,6 +36,16 @@ CLIENTS: Final = (
         example="CF-Connecting-IP",
     ),
     NginxAnnotation(
+        name="compute-full-forwarded-for",
+        sets="port.full_forwarded_for",
+        read=values.boolean,
+        value="boolean",
+        default="false",
+        does="With `use-forwarded-headers`: upstreams get the whole `X-Forwarded-For` of such a proxy with its own "
+        "address behind it, and not the client's address alone.",
+        example="true",
+    ),
+    NginxAnnotation(
         name="proxy-real-ip-cidr",
         sets="port.networks",
         read=values.networks,

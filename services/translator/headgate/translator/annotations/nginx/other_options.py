@@ -41,7 +41,6 @@ IGNORED: Final = {
         ),
         f"{_SETTING}`HEADGATE_ACCESS_LOG` and `HEADGATE_LOG_LEVEL`",
     ),
-    "compute-full-forwarded-for": "the list of addresses is always passed on as a whole",
     "forwarded-for-proxy-protocol-header": "it passes a value on within nginx, which nothing here needs",
     **dict.fromkeys(
         (

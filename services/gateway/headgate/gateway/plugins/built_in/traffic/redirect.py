@@ -5,6 +5,7 @@ import re
 from headgate.common.plugins.traffic.redirect import RedirectConfig
 from headgate.gateway.plugins.interface import Headers, Plugin, PluginServices, Request, Response
 from headgate.gateway.plugins.kit.patterns import Substitution, Template, sendable
+from headgate.gateway.proxy.heads.head import normal_host
 
 _SAFE_METHODS = ("GET", "HEAD")
 
@@ -33,13 +34,14 @@ class Redirect(Plugin[RedirectConfig]):
         if config.http_to_https:
             if request.scheme == "https":
                 return None
-            if not request.host:
+            host = _bare_host(request.forwarded_host) or request.host
+            if not host:
                 return Response.refusal(400, "without a Host it is unknown where to redirect to")
             port = "" if config.https_port == 443 else f":{config.https_port}"
             status = config.ret_code or (301 if request.method in _SAFE_METHODS else 308)
             target = request.original_target
             target = target.removesuffix("/") if config.strip_trailing_slash else target
-            return _redirection(status, f"https://{request.host}{port}{target}")
+            return _redirection(status, f"https://{host}{port}{target}")
         location = self._location(request)
         if location is None:
             return None
@@ -60,6 +62,11 @@ class Redirect(Plugin[RedirectConfig]):
             location = changed[0]
         location = location.replace("%", "%25") if config.encode_uri else location
         return location if self._names_host else _on_this_host(location)
+
+
+def _bare_host(authority: str) -> str:
+    """Take the port off a host, which was checked."""
+    return normal_host(authority.encode("latin-1")).decode("latin-1") if authority else ""
 
 
 _SLASHES = re.compile(r"[/\\]{2,}")

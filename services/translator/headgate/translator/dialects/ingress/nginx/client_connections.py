@@ -54,6 +54,8 @@ def _connections(port: dict[str, Any]) -> dict[str, Any]:
         fields["max_streams"] = min(port["max_streams"], _MAX_STREAMS)
     if port.get("underscores"):
         fields["underscore_names"] = "allow"
+    if port.get("forwarded") and port.get("full_forwarded_for"):
+        fields["full_forwarded_for"] = True
     if _trust(port) and not port.get("forwarded"):
         fields["forwarded_headers"] = False
         if port.get("proxy_protocol"):
