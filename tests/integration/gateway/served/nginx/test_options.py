@@ -386,3 +386,12 @@ def test_the_address_of_a_service_is_asked_only_where_its_cluster_alone_has_it()
     assert found(*here) == {"10.9.9.9"}
     assert found(*there) == {"10.2.2.2"}
     assert found(*here, *there) == {"10.1.1.1", "10.2.2.2"}
+
+
+def test_a_backend_may_name_the_target_of_a_port() -> None:
+    made = nginx_ingress(to="db", port="tls", ssl_passthrough="true")
+    ported = service("db", ports=[{"name": "sql", "port": 5432, "targetPort": "tls"}])
+    settings = TranslationSettings(nginx=NginxSettings(enable_ssl_passthrough=True))
+    found = entries(ported, endpoint_slice("db", "10.0.0.1"), made, settings=settings)
+    (stream,) = (one for one in found if isinstance(one, StreamRoute))
+    assert stream.backends[0].upstream.startswith("a/default/db:5432")

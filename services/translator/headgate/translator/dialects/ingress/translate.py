@@ -118,7 +118,7 @@ def translate_ingress(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) ->
         further = tuple(nginx.further(routes))
         return replace(fragment, routes=(*routes, *further)) if further else fragment
     if nginx.is_passed_through:
-        passed = tuple(passed_through(ref, spec.rules))
+        passed = tuple(passed_through(ref, spec.rules, nginx.service_port))
         backends_of_passed, streams = tuple(use for use, _ in passed), tuple(claim for _, claim in passed)
         fragment = replace(fragment, backends=(*fragment.backends, *backends_of_passed), streams=streams)
     changed = [_with_policy(claim, ref, policy, nginx) for claim in routes]
@@ -168,9 +168,12 @@ class _Backends:
     def _policy_of(self, backend: ServiceBackend) -> BackendPolicy | None:
         key = (backend.service, backend.port)
         if key not in self._found:
-            target = ServicePortTarget(self._namespace, *key)
+            target = ServicePortTarget(self._namespace, backend.service, self._port_of(backend))
             self._found[key] = self._lookups.attached(BACKEND_POLICIES, target)
         return self._found[key]
+
+    def _port_of(self, backend: ServiceBackend) -> int | str:
+        return self._nginx.service_port(self._namespace, backend)
 
     @property
     def follows_scheme(self) -> bool:
@@ -185,10 +188,9 @@ class _Backends:
             return ResourceRef(cluster, self._ref.namespace, backend.api_group, backend.kind, backend.name)
         has_policy = self._policy_of(backend) is not None
         if protocol is not None or has_policy or override is not None or self._uses_cluster_ip:
-            named = (cluster, self._namespace, backend.service, self._nginx.service_port(self._namespace, backend))
+            named = (cluster, self._namespace, backend.service, self._port_of(backend))
             return OverriddenService(*named, protocol, has_policy, override, self._uses_cluster_ip)
-        port = self._nginx.service_port(self._namespace, backend)
-        return ServicePortRef(cluster, self._namespace, backend.service, port)
+        return ServicePortRef(cluster, self._namespace, backend.service, self._port_of(backend))
 
     def route_fields(self, backend: Backend) -> JsonObject:
         """Return what of a route a policy for its backend says."""
