@@ -15,8 +15,9 @@ from headgate.common.admission import Basis, Finding, Opinion, Outcome, Proposal
 from headgate.common.problems import Problem, Severity
 from headgate.common.resources import ObjectRef
 from headgate.translator.admission.dry_world import DryWorld
-from headgate.translator.assembly.assembly import Assembly, Losses, field_at_fault
+from headgate.translator.assembly.assembly import Assembly, field_at_fault
 from headgate.translator.assembly.conditions import say_fault
+from headgate.translator.assembly.losses import Losses
 from headgate.translator.assembly.ownership import HOST_NOT_OWNED, tenant_of
 from headgate.translator.fragments.fragment import Fragment
 from headgate.translator.fragments.seniority import describe

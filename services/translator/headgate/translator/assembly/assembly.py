@@ -38,6 +38,7 @@ from headgate.translator.assembly.claims import (
 from headgate.translator.assembly.conflicts import MergedHost, merge_host, outgrow
 from headgate.translator.assembly.credentials import CredentialName, award_credential, credential_names
 from headgate.translator.assembly.global_rules import NO_PLUGINS, award_plugins
+from headgate.translator.assembly.losses import GLOBAL_RULES, HTTPS, OWN_LISTENERS, Losses, Place
 from headgate.translator.assembly.own_listeners import OwnListeners
 from headgate.translator.assembly.ownership import HostOwnership, claims_host, find_owner
 from headgate.translator.assembly.secured_wildcards import SecuredWildcards
@@ -56,15 +57,6 @@ from headgate.translator.fragments.upstream_refs import UpstreamRef
 from headgate.translator.upstreams.resolution import BackendFault, ResolvedUpstream
 
 K = TypeVar("K", bound=Hashable)
-
-
-Place = tuple[str, str]
-"""`host`, `name` or `port`, and which one; `GLOBAL_RULES` or `OWN_LISTENERS`."""
-GLOBAL_RULES: Place = ("plugins", "")
-OWN_LISTENERS: Place = ("listeners", "")
-HTTPS = StreamPort(is_udp=False, port=0)
-Losses = Mapping[Place, Mapping[ObjectRef, tuple[Problem, ...]]]
-"""What objects claim in vain, by what it is about."""
 
 
 class Assembly:
