@@ -22,7 +22,7 @@ _WORKLOADS = tuple(
     ResourceKind("apps", resource, kind, ("v1",))
     for resource, kind in (("deployments", "Deployment"), ("daemonsets", "DaemonSet"))
 )
-"""Of these only what runs ingress-nginx is looked at."""
+"""Kinds of workloads; the audit looks at those that run ingress-nginx."""
 _WORST_FIRST = (Verdict.REFUSED, Verdict.IGNORED, Verdict.APPROXIMATED, Verdict.HONOURED)
 
 

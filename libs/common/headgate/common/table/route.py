@@ -70,8 +70,8 @@ class Route(Entry):
     request_trailers: bool = False
     """Trailers of requests other than gRPC are passed on to the upstream; gateways drop them otherwise."""
     nginx_headers: bool = False
-    """Upstreams are told what ingress-nginx tells them besides: `X-Scheme`, `X-Forwarded-Scheme` and, where the client
-    itself claims something in `X-Forwarded-For` or `-Host`, that as `X-Original-Forwarded-For` and `-Host`."""
+    """Upstreams get the headers that ingress-nginx adds: `X-Scheme`, `X-Forwarded-Scheme`, and `X-Forwarded-For` and
+    `-Host` of the client as `X-Original-Forwarded-For` and `-Host`."""
     tracing: RouteTracing = Tracing()
     access_log_share: float | None = Field(default=None, ge=0, le=1)
     """Of the requests that went well, how many the access log has; those that failed are there as well, unless it is 0.

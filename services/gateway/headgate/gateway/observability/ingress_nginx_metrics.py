@@ -28,7 +28,7 @@ _BOUNDS: Final = (*map(str, LATENCY_BOUNDS_S), "+Inf")
 _NOT_GIVEN: Final = 499
 """The status of a request whose client left before there was an answer."""
 _CLASS: Final = "k8s.io/ingress-nginx"
-"""That dashboards select, whoever serves."""
+"""The value that the dashboards of ingress-nginx select."""
 _POD_NAMESPACE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 _STATM: Final = Path("/proc/self/statm")
 

@@ -84,13 +84,14 @@ def merge_host(
         fragments: of all objects that have to do with it.
         sharing: upstreams that several clusters have, by key, each with these clusters.
         boundaries: what other namespaces than the host's owner may claim.
-        above: of all objects that have to do with the wildcard that takes the host.
+        above: of the objects that have TLS for the wildcard which takes the host.
     """
     users = sorted(fragments, key=lambda fragment: fragment.identity.seniority)
     ownership = find_owner(host, users, sharing, boundaries)
     lost: Lost = {}
-    tls, unprotected = _award_tls(ownership, users, lost)
-    claims = _admitted(ownership, users, lost)
+    is_owned = any(claims_host(fragment, host) for fragment in users)
+    tls, unprotected = _award_tls(ownership, users, is_owned, lost)
+    claims = _admitted(ownership, users, is_owned, lost)
     secured = _secured(ownership, users, above)
     winners: dict[_Key, Won] = {}
     for _, _, claim, identity in claims:
@@ -115,9 +116,8 @@ def merge_host(
     )
 
 
-def _admitted(ownership: HostOwnership, users: Iterable[Fragment], lost: Lost) -> list[Admitted]:
-    """Return the claims that compete for the host, those that win first."""
-    is_owned = any(claims_host(fragment, ownership.host) for fragment in users)
+def _admitted(ownership: HostOwnership, users: Iterable[Fragment], is_owned: bool, lost: Lost) -> list[Admitted]:
+    """Return the claims that compete for the host, those that win first. Aliases do so unless the host is owned."""
     claims = [
         Admitted(ownership.rank(fragment.identity), position, claim, fragment.identity)
         for position, fragment in enumerate(users)
@@ -202,11 +202,10 @@ def _secured(ownership: HostOwnership, users: Iterable[Fragment], above: Iterabl
 
 
 def _award_tls(
-    ownership: HostOwnership, users: Sequence[Fragment], lost: Lost
+    ownership: HostOwnership, users: Sequence[Fragment], is_owned: bool, lost: Lost
 ) -> tuple[tuple[TlsClaim, Identity] | None, _Unprotected]:
     """Return the policy of the oldest object among the owner's, and whose wish for client certificates is not met."""
     host = ownership.host
-    is_owned = any(claims_host(user, host) for user in users)
     claims = [
         (claim, user.identity)
         for user in users

@@ -13,7 +13,7 @@ from fakes.gateway.tls import Authority, unverified
 from fakes.gateway.tls_listener import client_context
 from fakes.translator.applied import World, pair, world
 from fakes.translator.deltas import tls_secret
-from fakes.translator.nginx import nginx_ingress
+from fakes.translator.nginx import nginx_ingress, options
 
 AUTHORITY = Authority()
 SECRET = {"auth_tls_secret": "default/authorities"}
@@ -172,20 +172,18 @@ async def test_plain_http_is_refused_where_it_is_not_redirected(shop: World) -> 
 async def test_an_ingress_of_the_host_that_says_nothing_leaves_the_certificate_needed(
     shop: World, tmp_path: Path
 ) -> None:
-    metadata = {"name": "ingress-nginx-controller", "namespace": "ingress-nginx"}
-    options = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"ssl-protocols": "TLSv1.3"}}
+    versions = options(ssl_protocols="TLSv1.3")
     older = nginx_ingress("older", path="/older", created="2020-01-01T00:00:00Z", enable_access_log="true")
     needing = nginx_ingress(**SECRET, created="2021-01-01T00:00:00Z")
-    shop.proxy.apply(options, older, needing)
+    shop.proxy.apply(versions, older, needing)
     assert shop.proxy.errors(needing) == []
     assert [await status(shop), await status(shop, client(tmp_path))] == [400, 200]
     assert (await shop.proxy.proxy.secure(path="/older")).status == 400
 
 
 async def test_other_settings_of_tls_leave_the_certificate_needed(shop: World, tmp_path: Path) -> None:
-    metadata = {"name": "ingress-nginx-controller", "namespace": "ingress-nginx"}
-    options = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"ssl-protocols": "TLSv1.2"}}
-    shop.proxy.apply(options, nginx_ingress(**SECRET))
+    versions = options(ssl_protocols="TLSv1.2")
+    shop.proxy.apply(versions, nginx_ingress(**SECRET))
     assert [await status(shop), await status(shop, client(tmp_path))] == [400, 200]
     ours = nginx_ingress(**SECRET)
     ours["metadata"]["annotations"]["headgate.dev/min-tls-version"] = "1.3"

@@ -7,13 +7,12 @@ Files there: `test/e2e/settings/forwarded_headers.go`, `enable_real_ip.go`, `kee
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
-from typing import Any
 
 import pytest
 
 from fakes.gateway.served import HOST, asking, read_answer
 from fakes.translator.applied import World, world
-from fakes.translator.nginx import nginx_ingress
+from fakes.translator.nginx import headers, nginx_ingress, options
 from headgate.gateway.net.proxy_protocol import Addresses, write_proxy_header
 
 FORWARDED = {
@@ -24,12 +23,6 @@ FORWARDED = {
 }
 
 
-def options(*, name: str = "ingress-nginx-controller", **data: str) -> Any:
-    named = {key.replace("_", "-"): value for key, value in data.items()}
-    metadata = {"name": name, "namespace": "ingress-nginx", "creationTimestamp": "2026-01-01T00:00:00Z"}
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": named}
-
-
 @pytest.fixture
 async def one() -> AsyncIterator[World]:
     """A proxy before a Service `one` and an Ingress of ingress-nginx."""
@@ -38,30 +31,24 @@ async def one() -> AsyncIterator[World]:
         yield made
 
 
-def sent(made: World) -> dict[str, str]:
-    """Return the headers that the server got last, by lower-case name."""
-    lines = made.servers["one"].heads[-1].decode().split("\r\n")[1:]
-    return {name.lower(): value for name, _, value in (line.partition(": ") for line in lines) if name}
-
-
 async def test_nobody_is_believed_by_default(one: World) -> None:
     assert await one.proxy.status(**FORWARDED) == 200
-    headers = sent(one)
-    assert (headers["x-forwarded-for"], headers["x-real-ip"]) == ("127.0.0.1", "127.0.0.1")
-    assert (headers["x-forwarded-proto"], headers["x-forwarded-host"]) == ("http", HOST)
-    assert headers["x-forwarded-port"] != "1234"
+    got = headers(one)
+    assert (got["x-forwarded-for"], got["x-real-ip"]) == ("127.0.0.1", "127.0.0.1")
+    assert (got["x-forwarded-proto"], got["x-forwarded-host"]) == ("http", HOST)
+    assert got["x-forwarded-port"] != "1234"
 
 
 async def test_forwarded_headers_are_believed_where_they_are_to_be(one: World) -> None:
     one.proxy.apply(options(use_forwarded_headers="true"))
     assert await one.proxy.status(**FORWARDED) == 200
-    headers = sent(one)
-    assert headers["x-forwarded-for"].split(", ")[0] == headers["x-real-ip"] == "1.2.3.4"
-    assert (headers["x-forwarded-proto"], headers["x-forwarded-port"]) == ("https", "1234")
-    assert headers["x-forwarded-host"] == "myhost"
+    got = headers(one)
+    assert got["x-forwarded-for"].split(", ")[0] == got["x-real-ip"] == "1.2.3.4"
+    assert (got["x-forwarded-proto"], got["x-forwarded-port"]) == ("https", "1234")
+    assert got["x-forwarded-host"] == "myhost"
     one.proxy.apply(options(use_forwarded_headers="false"))
     assert await one.proxy.status(**FORWARDED) == 200
-    assert sent(one)["x-forwarded-for"] == "127.0.0.1"
+    assert headers(one)["x-forwarded-for"] == "127.0.0.1"
 
 
 async def test_a_request_that_a_proxy_got_over_https_is_not_redirected(one: World) -> None:
@@ -73,22 +60,22 @@ async def test_a_request_that_a_proxy_got_over_https_is_not_redirected(one: Worl
 async def test_only_proxies_of_the_networks_are_believed(one: World) -> None:
     one.proxy.apply(options(use_forwarded_headers="true", proxy_real_ip_cidr="192.0.2.0/24"))
     assert await one.proxy.status(**FORWARDED) == 200
-    assert sent(one)["x-forwarded-for"] == "127.0.0.1"
+    assert headers(one)["x-forwarded-for"] == "127.0.0.1"
 
 
 async def test_real_ip_believes_the_address_and_nothing_else(one: World) -> None:
     one.proxy.apply(options(enable_real_ip="true"))
     assert await one.proxy.status(**FORWARDED) == 200
-    headers = sent(one)
-    assert (headers["x-forwarded-for"], headers["x-real-ip"]) == ("1.2.3.4", "1.2.3.4")
-    assert (headers["x-forwarded-proto"], headers["x-forwarded-host"]) == ("http", HOST)
-    assert headers["x-forwarded-port"] != "1234"
+    got = headers(one)
+    assert (got["x-forwarded-for"], got["x-real-ip"]) == ("1.2.3.4", "1.2.3.4")
+    assert (got["x-forwarded-proto"], got["x-forwarded-host"]) == ("http", HOST)
+    assert got["x-forwarded-port"] != "1234"
 
 
 async def test_the_address_stands_in_the_header_that_the_option_names(one: World) -> None:
     one.proxy.apply(options(enable_real_ip="true", forwarded_for_header="CF-Connecting-IP"))
     assert await one.proxy.status(CF_Connecting_IP="5.6.7.8", X_Forwarded_For="1.2.3.4") == 200
-    assert sent(one)["x-real-ip"] == "5.6.7.8"
+    assert headers(one)["x-real-ip"] == "5.6.7.8"
 
 
 @pytest.mark.parametrize(
@@ -108,9 +95,9 @@ async def test_with_proxy_headers_another_header_names_the_client_if_they_name_a
     await client.send(write_proxy_header(1, Addresses(("203.0.113.9", 1), ("127.0.0.1", 2))))
     await client.send(asking(X_Forwarded_For="1.2.3.4", X_Forwarded_Proto="https"))
     assert (await read_answer(client)).status == 200
-    headers = sent(one)
-    assert (headers["x-real-ip"], headers["x-forwarded-for"].split(", ")[0]) == (address, address)
-    assert headers["x-forwarded-proto"] == ("https" if address == "1.2.3.4" else "http")
+    got = headers(one)
+    assert (got["x-real-ip"], got["x-forwarded-for"].split(", ")[0]) == (address, address)
+    assert got["x-forwarded-proto"] == ("https" if address == "1.2.3.4" else "http")
 
 
 async def test_a_connection_without_the_proxy_header_is_closed(one: World) -> None:
@@ -154,12 +141,12 @@ async def test_names_with_underscores_are_dropped_unless_they_are_wanted(one: Wo
     client = await one.proxy.proxy.connect()
     await client.send(request)
     await read_answer(client)
-    assert "x_token" not in sent(one)
+    assert "x_token" not in headers(one)
     one.proxy.apply(options(enable_underscores_in_headers="true"))
     client = await one.proxy.proxy.connect()
     await client.send(request)
     await read_answer(client)
-    assert sent(one)["x_token"] == "a"
+    assert headers(one)["x_token"] == "a"
 
 
 @pytest.mark.parametrize(
@@ -212,4 +199,4 @@ async def test_a_bad_value_is_named_and_leaves_the_gateways_own(one: World, key:
     one.proxy.apply(changed)
     assert f"data[{key.replace('_', '-')}]" in one.proxy.fields(changed)
     assert await one.proxy.status(**FORWARDED) == 200
-    assert sent(one)["x-forwarded-for"] == "127.0.0.1"
+    assert headers(one)["x-forwarded-for"] == "127.0.0.1"

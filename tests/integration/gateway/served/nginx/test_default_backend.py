@@ -12,7 +12,7 @@ from fakes.gateway.proxied import Conversation
 from fakes.gateway.served import HOST, named
 from fakes.translator.applied import World, world
 from fakes.translator.deltas import endpoint_slice, service
-from fakes.translator.nginx import nginx_ingress
+from fakes.translator.nginx import nginx_ingress, options
 from headgate.translator.world.settings import NginxSettings, TranslationSettings
 
 
@@ -142,8 +142,7 @@ async def test_bad_statuses_drop_the_ingress_and_a_bad_service_is_ignored(shop: 
 
 async def test_a_default_backend_of_all_is_a_service_like_any_other() -> None:
     async with world("echo", settings=TranslationSettings(nginx=NginxSettings(default_backend="default/echo"))) as made:
-        metadata = {"name": "ingress-nginx-controller", "namespace": "ingress-nginx"}
-        made.proxy.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {}})
+        made.proxy.apply(options())
         for host in ("127.0.0.1", "any.example"):
             assert await made.proxy.bodies(1, host=host) == ["echo"]
         made.proxy.delete(endpoint_slice("echo"), service("echo"))
@@ -154,10 +153,8 @@ FOR_ALL = TranslationSettings(nginx=NginxSettings(default_backend="default/error
 
 
 async def test_the_default_backend_of_all_answers_for_errors_and_for_hosts_that_nobody_has() -> None:
-    metadata = {"name": "ingress-nginx-controller", "namespace": "ingress-nginx"}
-    options = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {}}
     async with world(settings=FOR_ALL, one=failing, errors=telling) as made:
-        made.proxy.apply(options, nginx_ingress(path="/200", custom_http_errors="404"))
+        made.proxy.apply(options(), nginx_ingress(path="/200", custom_http_errors="404"))
         made.proxy.apply(nginx_ingress("errors", path="/404", custom_http_errors="404"))
         assert "|X-Code: 404|" in (await made.proxy.get("/404")).body.decode()
         assert (await made.proxy.get("/x", host="unknown.example")).status == 418

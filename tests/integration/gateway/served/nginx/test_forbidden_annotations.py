@@ -10,17 +10,11 @@ import pytest
 
 from fakes.gateway.served import HOST
 from fakes.translator.applied import World, world
-from fakes.translator.nginx import nginx_ingress
+from fakes.translator.nginx import nginx_ingress, options
 from headgate.translator.world.settings import TranslationSettings
 
 LUA = 'default_type text/plain;\n content_by_lua_block {\n   ngx.say("Hello World")\n }'
 SNIPPETS_ALLOWED = {"allow_snippet_annotations": "true", "annotations_risk_level": "Critical"}
-
-
-def options(**data: str) -> Any:
-    named = {key.replace("_", "-"): value for key, value in data.items()}
-    metadata = {"name": "ingress-nginx-controller", "namespace": "ingress-nginx"}
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": named}
 
 
 def of_class(name: str, host: str = HOST, **annotations: str) -> Any:

@@ -12,7 +12,7 @@ from fakes.gateway.proxied import Conversation
 from fakes.gateway.served import HOST
 from fakes.translator.applied import World, world
 from fakes.translator.deltas import applied, endpoint_slice, ingress_class, ref_of, service, tls_secret
-from fakes.translator.nginx import nginx_ingress
+from fakes.translator.nginx import nginx_ingress, options
 from headgate.common.deltas import Delta
 from headgate.common.snapshot import decode_chunk
 from headgate.common.table import BackendTls, Certificate, StreamRoute, Upstream, VirtualHost
@@ -21,12 +21,6 @@ from headgate.translator.composition import DIALECTS
 from headgate.translator.offline import translate_all
 from headgate.translator.translation import Translation
 from headgate.translator.world.settings import DEFAULT_SETTINGS, NginxSettings, TranslationSettings
-
-
-def options(**data: str) -> Any:
-    named = {key.replace("_", "-"): value for key, value in data.items()}
-    metadata = {"name": "ingress-nginx-controller", "namespace": "ingress-nginx"}
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": named}
 
 
 def streams(name: str, **data: str) -> Any:

@@ -8,7 +8,7 @@ import pytest
 from fakes.gateway.served import HOST
 from fakes.translator.applied import World, world
 from fakes.translator.deltas import endpoint_slice, ingress, service
-from fakes.translator.nginx import nginx_ingress
+from fakes.translator.nginx import nginx_ingress, options
 from headgate.translator.world.settings import NginxSettings, TranslationSettings
 
 OLD, NEW = "2024-01-01T00:00:00Z", "2024-06-01T00:00:00Z"
@@ -122,7 +122,6 @@ async def test_the_default_backend_answers_besides_rules_without_a_host() -> Non
     settings = TranslationSettings(nginx=NginxSettings(default_backend="default/two"))
     async with world("one", "two", settings=settings) as made:
         hostless = nginx_ingress(path="/foo", host="")
-        options = {"name": "ingress-nginx-controller", "namespace": "ingress-nginx"}
-        made.proxy.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": options, "data": {}}, hostless)
+        made.proxy.apply(options(), hostless)
         assert await made.proxy.bodies(1, "/foo", host="unknown.example") == ["one"]
         assert await made.proxy.bodies(1, "/bar", host="unknown.example") == ["two"]

@@ -5,13 +5,12 @@ The cases of ingress-nginx are in `test/e2e/annotations/snippet.go`, `serversnip
 """
 
 from collections.abc import AsyncIterator
-from typing import Any
 
 import pytest
 
 from fakes.gateway.proxied import Conversation
 from fakes.translator.applied import World, world
-from fakes.translator.nginx import nginx_ingress
+from fakes.translator.nginx import nginx_ingress, options
 from headgate.translator.world.settings import NginxSettings, TranslationSettings
 
 ALLOWED = TranslationSettings(nginx=NginxSettings(allow_snippets=True))
@@ -218,12 +217,6 @@ async def test_snippets_of_streams_are_refused_by_name(two: World) -> None:
 
 
 # Snippets of the ConfigMap
-
-
-def options(**data: str) -> Any:
-    named = {key.replace("_", "-"): value for key, value in data.items()}
-    metadata = {"name": "ingress-nginx-controller", "namespace": "ingress-nginx"}
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": named}
 
 
 async def test_config_map_may_allow_snippets() -> None:

@@ -24,6 +24,18 @@ def test_a_text_is_searched_once_and_long_ones_each_time(monkeypatch: pytest.Mon
     assert searched.count(long) == 2
 
 
+@pytest.mark.parametrize(("pattern", "replacement"), [("^/(.*)", "$1" * 9), ("^/" + "(x?)" * 9 + "(.*)", "/$1")])
+def test_what_may_become_long_is_not_remembered(
+    monkeypatch: pytest.MonkeyPatch, pattern: str, replacement: str
+) -> None:
+    searched: list[str] = []
+    whole = Substitution.apply_to
+    monkeypatch.setattr(Substitution, "apply_to", lambda self, text: (searched.append(text), whole(self, text))[1])
+    substitution = Substitution(pattern, replacement)
+    assert substitution.apply("/a", NO_REQUEST) == substitution.apply("/a", NO_REQUEST)
+    assert searched == ["/a", "/a"]
+
+
 @pytest.mark.parametrize(("text", "is_of_groups"), [("/b/$1", True), ("/b", True), ("/b/$uri", False)])
 def test_a_template_with_variables_is_rendered_for_each_request(text: str, is_of_groups: bool) -> None:
     assert Template(text).refers_to_groups_alone is is_of_groups

@@ -64,6 +64,10 @@ class Template:
         """Whether nothing of the request goes into it but what a pattern's groups caught."""
         return not any(isinstance(part, tuple) for part in self._parts)
 
+    def longest(self, group: int) -> int:
+        """Return the most characters that it may become where no group catches more than that many."""
+        return sum(len(part) if isinstance(part, str) else group for part in self._parts)
+
     def render_groups(self, caught: Sequence[str]) -> str:
         """Fill in what groups caught, of a template that refers to them alone."""
         texts = [part if isinstance(part, str) else _group(part, caught) for part in self._parts]
@@ -99,17 +103,20 @@ def texts_caught(found: Match) -> tuple[str, ...]:
 class Substitution:
     """A pattern and what its first match in a text is replaced by."""
 
-    __slots__ = ("_is_of_text", "_pattern", "_template")
+    __slots__ = ("_is_of_text", "_is_remembered", "_pattern", "_template")
 
     def __init__(self, pattern: str, replacement: str, *, ignore_case: bool = False) -> None:
         self._pattern = compile_pattern(pattern, ignore_case=ignore_case, captures=True)
         self._template = Template(replacement)
         self._is_of_text = self._template.refers_to_groups_alone
+        longest = self._template.longest(_REMEMBERED_LENGTH)
+        self._is_remembered = longest <= _REMEMBERED_RESULT and self._pattern.groups <= _REMEMBERED_GROUPS
 
     def apply(self, text: str, request: Request) -> "Substituted | None":
         """Return the text with its first match replaced, and what the groups caught; None without a match."""
         if self._is_of_text:
-            return _remembered(self, text) if len(text) <= _REMEMBERED_LENGTH else self.apply_to(text)
+            is_short = self._is_remembered and len(text) <= _REMEMBERED_LENGTH
+            return _remembered(self, text) if is_short else self.apply_to(text)
         return self._apply(text, lambda caught: self._template.render(request, caught))
 
     def apply_to(self, text: str) -> "Substituted | None":
@@ -129,9 +136,12 @@ class Substitution:
 Substituted = tuple[str, tuple[str, ...]]
 """A text with its first match replaced, and what the groups caught."""
 _REMEMBERED_LENGTH: Final = 256
+_REMEMBERED_RESULT: Final = 2048
+_REMEMBERED_GROUPS: Final = 8
+"""So that what is remembered takes 8 MB at most, whatever authors of routes write."""
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def _remembered(substitution: Substitution, text: str) -> Substituted | None:
     """Keep what became of short texts: clients ask for the same paths again, and a search takes some 40 us."""
     return substitution.apply_to(text)

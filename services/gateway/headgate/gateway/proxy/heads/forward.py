@@ -74,7 +74,7 @@ def forwarded_lines(fields: RequestFields, origin: "Peer", peer: "Peer") -> byte
 def nginx_lines(fields: RequestFields, origin: "Peer") -> bytes:
     """Build the lines that upstreams of ingress-nginx get besides; what a request claims in their place is dropped.
 
-    Of what a trusted proxy claims, address, scheme and port are those of `origin`, and the first host goes to the
+    A trusted proxy's address, scheme and port stand in `origin` already. The first host that it forwards goes to the
     upstream in the place of the request's own.
     """
     claimed = fields.forwarded

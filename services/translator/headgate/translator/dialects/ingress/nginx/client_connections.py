@@ -9,15 +9,23 @@ from headgate.common.table.listener import AccessLogFormat, ClientConnections
 from headgate.translator.annotations.reading import Reading
 
 _EVERYBODY: Final = ("0.0.0.0/0", "::/0")
-_AS_THEY_ARE: Final = ("header_timeout_s", "body_timeout_s", "keep_alive_requests", "max_head", "real_ip_header")
+_AS_THEY_ARE: Final = (
+    "header_timeout_s",
+    "body_timeout_s",
+    "idle_timeout_s",
+    "keep_alive_requests",
+    "max_head",
+    "real_ip_header",
+)
 _MAX_STREAMS: Final = 1024
 _LOG_FORMAT: Final = "log-format-upstream"
 
 
 def own_listeners(ref: ObjectRef, reading: Reading) -> tuple[Listener, ...]:
     """Return the entries of the gateway's own listeners; none where nothing is said of them."""
-    said = _trust(reading.group("port"))
-    connections = _connections(reading.group("port"))
+    port = reading.group("port")
+    said = _trust(port)
+    connections = _connections(port, trusts=bool(said))
     if connections:
         said["connections"] = ClientConnections(**connections)
     line = _access_log(reading)
@@ -39,16 +47,14 @@ def _trust(port: dict[str, Any]) -> dict[str, Any]:
     return said
 
 
-def _connections(port: dict[str, Any]) -> dict[str, Any]:
+def _connections(port: dict[str, Any], *, trusts: bool) -> dict[str, Any]:
     """Return the fields that are said.
 
     Where PROXY headers name the client, no other header does, as with nginx; unless that client is a proxy that is
     believed what it forwards.
     """
     fields = {name: port[name] for name in _AS_THEY_ARE if port.get(name)}
-    if port.get("idle_timeout_s"):
-        fields["idle_timeout_s"] = port["idle_timeout_s"]
-    elif "idle_timeout_s" in port:
+    if port.get("idle_timeout_s") == 0:
         fields["keep_alive_requests"] = 1
     if port.get("max_streams"):
         fields["max_streams"] = min(port["max_streams"], _MAX_STREAMS)
@@ -56,7 +62,7 @@ def _connections(port: dict[str, Any]) -> dict[str, Any]:
         fields["underscore_names"] = "allow"
     if port.get("forwarded") and port.get("full_forwarded_for"):
         fields["full_forwarded_for"] = True
-    if _trust(port) and not port.get("forwarded"):
+    if trusts and not port.get("forwarded"):
         fields["forwarded_headers"] = False
         if port.get("proxy_protocol"):
             fields["forwarded_address"] = False

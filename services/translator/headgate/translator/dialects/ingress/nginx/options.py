@@ -124,8 +124,10 @@ def identify_config_map(ref: ObjectRef, config_map: ConfigMap) -> Identity:
 
 
 def translate_config_map(ref: ObjectRef, config_map: ConfigMap, lookups: Lookups) -> Fragment:
-    """Return what a ConfigMap contributes: the ports of TCP and UDP services; of options
-    what they say of clients' connections, and what is wrong.
+    """Return what a ConfigMap contributes.
+
+    Those with TCP and UDP services contribute ports. That with the options says how clients' connections are treated,
+    which certificate is the default, and what becomes of requests for unknown hosts.
     """
     identity, place, nginx = identify_config_map(ref, config_map), f"{ref.namespace}/{ref.name}", lookups.settings.nginx
     if place == nginx.config_map:
