@@ -61,7 +61,7 @@ stack-test: $(TOOLS) ## Try the images and the stack under load: scale it, kill 
 test: $(ENGINE) $(TOOLS) ## Run all tests, and those of the proxy a second time on its sources
 	$(BIN)/pytest $(BESIDE)
 	HEADGATE_ENGINE=pure $(BIN)/pytest $(BESIDE) $(addprefix tests/unit/gateway/,proxy table balancing plugins/runtime) \
-		tests/unit/gateway/test_engine.py tests/integration/gateway/served tests/fuzz
+		tests/unit/gateway/test_engine.py $(wildcard tests/integration/gateway/served/test_*.py) tests/fuzz
 
 async-test: $(ENGINE) $(TOOLS) ## Run tests of what waits and follows with asyncio's own checks
 	PYTHONASYNCIODEBUG=1 $(BIN)/pytest $(BESIDE) tests/unit/watcher/kubernetes tests/unit/translator/leading tests/unit/translator/status \

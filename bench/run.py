@@ -46,9 +46,10 @@ from bench.reporting.promise import PartResult
 from bench.reporting.readme import update_readme
 from bench.reporting.report import Report, markdown, write_report
 from bench.setup.apisix import APISIX
-from bench.setup.manifests import INGRESS, Dialect
+from bench.setup.manifests import ANNOTATED, INGRESS, Dialect
 from bench.setup.processes import end_all, raise_descriptor_limit
 from bench.setup.tools import BENCH, WORK, alone
+from bench.setup.traefik import TRAEFIK
 
 README = BENCH.parent / "README.md"
 DESCRIPTORS = 65536
@@ -254,7 +255,12 @@ def _parser() -> argparse.ArgumentParser:
         metavar="N,...",
         help="propagation: 0,1000; scale, of any dialect: 1000,10000; churn, commands: 10000",
     )
-    parser.add_argument("--dialects", type=_dialects, metavar="NAMES", help="scale: default ingresses,apisixroutes")
+    parser.add_argument(
+        "--dialects",
+        type=_dialects,
+        metavar="NAMES",
+        help="scale: default ingresses,apisixroutes; also annotated,ingressroutes",
+    )
     parser.add_argument("--documents-per-file", type=int, default=100, metavar="N", help="scale: default 100")
     return parser
 
@@ -277,7 +283,7 @@ def _peers(text: str) -> tuple[Peer, ...]:
 
 
 def _dialects(text: str) -> tuple[Dialect, ...]:
-    known = {dialect.title.lower(): dialect for dialect in DIALECTS}
+    known = {dialect.title.lower(): dialect for dialect in (*DIALECTS, ANNOTATED, TRAEFIK)}
     return tuple(known[name] for name in _names(text, known))
 
 

@@ -33,12 +33,12 @@ class Probe:
             return 0, str(error)
 
     def headers(self, path: str) -> dict[str, str]:
-        """Return the headers of an answer, whatever it is; none if there was no answer."""
+        """Return the headers of an answer of status 200; none if there was no such answer."""
         try:
             self._connection.request("GET", path, headers={"Host": self.host})
             answer = self._connection.getresponse()
             answer.read()
-            return dict(answer.headers)
+            return dict(answer.headers) if answer.status == 200 else {}
         except (OSError, http.client.HTTPException):
             self._connection.close()
             return {}

@@ -113,7 +113,25 @@ class Dialect:
     """Writes the object of a site's number, with this name, host and Service."""
 
 
+NGINX_ANNOTATIONS = {
+    f"nginx.ingress.kubernetes.io/{name}": value
+    for name, value in (
+        ("enable-cors", "true"),
+        ("limit-rps", "100000"),
+        ("proxy-body-size", "8m"),
+        ("proxy-read-timeout", "120"),
+        ("proxy-send-timeout", "120"),
+        ("ssl-redirect", "false"),
+    )
+}
+"""Six of those that manifests for ingress-nginx have most often."""
 INGRESS = Dialect("Ingresses", lambda _, name, host, service: ingress(name, host, service))
+
+ANNOTATED = Dialect(
+    "annotated",
+    lambda _, name, host, service: ingress(name, host, service, annotations=NGINX_ANNOTATIONS),
+)
+"""Ingresses with these annotations each."""
 
 
 def loopback_address(number: int) -> str:

@@ -22,13 +22,15 @@ END = "# Until here `make manifests` writes."
 CHART_FILE = CHART / "files" / "kinds.yaml"
 CHART_HEAD = (
     "# `make manifests` writes this file, from the kinds that are read. `when` says which watchers have a right: all\n"
-    "# (always), those with that setting (watchPods), all but a tenant's (shared), those with a list of namespaces\n"
-    "# (confined). With `*` a release that reads one more kind of the group needs no other role.\n"
+    "# (always), those with that setting (watchPods, watchReferencedConfigMaps), those without the latter\n"
+    "# (namedConfigMaps), all but a tenant's (shared), those with a list of namespaces (confined). With `*` a release\n"
+    "# that reads one more kind of the group needs no other role.\n"
 )
 IN_NAMESPACES, IN_CLUSTER = "namespaces", "cluster"
 _CLASS = "object.spec.ingressClassName"
 NAMED_OBJECTS = tuple(place.partition("/")[2] for place in WatcherSettings().watch_config_maps)
 ALWAYS, WATCH_PODS, SHARED, CONFINED = "always", "watchPods", "shared", "confined"
+ALL_CONFIG_MAPS, NAMED_CONFIG_MAPS = "watchReferencedConfigMaps", "namedConfigMaps"
 
 
 class Rule(NamedTuple):
@@ -111,7 +113,8 @@ def _of(kind: ResourceKind, resource: str, all_of_group: str, verbs: tuple[str, 
     """A right to all of a group is of no use to a cluster-scoped kind where it is given in namespaces."""
     when = WATCH_PODS if kind.watch is WatchMode.PODS else ALWAYS if kind.is_for_tenants else SHARED
     if kind.watch is WatchMode.NAMED:
-        yield Rule(IN_NAMESPACES, SHARED, kind.group, (resource,), verbs, NAMED_OBJECTS)
+        yield Rule(IN_NAMESPACES, ALL_CONFIG_MAPS, kind.group, (resource,), verbs)
+        yield Rule(IN_NAMESPACES, NAMED_CONFIG_MAPS, kind.group, (resource,), verbs, NAMED_OBJECTS)
     elif kind.has_whole_group:
         yield Rule(IN_NAMESPACES, when, kind.group, (all_of_group,), verbs)
         if not kind.namespaced:
@@ -166,12 +169,12 @@ def chart_file(kinds: Kinds = ALL_KINDS) -> str:
 
 def tenant_rules(kinds: Kinds = ALL_KINDS) -> list[str]:
     """Return the rules of a tenant's Role."""
-    return _role(rules(kinds), {ALWAYS}, {IN_NAMESPACES})
+    return _role(rules(kinds), {ALWAYS, ALL_CONFIG_MAPS}, {IN_NAMESPACES})
 
 
 def documented_rules(kinds: Kinds = ALL_KINDS) -> list[str]:
     """Return the rules of a ClusterRole for all namespaces."""
-    return _role(rules(kinds), {ALWAYS, SHARED}, {IN_NAMESPACES, IN_CLUSTER})
+    return _role(rules(kinds), {ALWAYS, ALL_CONFIG_MAPS, SHARED}, {IN_NAMESPACES, IN_CLUSTER})
 
 
 def _role(found: Iterable[Rule], whens: Collection[str], wheres: Collection[str]) -> list[str]:

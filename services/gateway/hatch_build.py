@@ -44,6 +44,7 @@ PLUGINS = (
     "interface/headers",
     "interface/messages",
     "interface/variables",
+    "kit/patterns",
     "runtime/answer_run",
     "runtime/chain",
     "runtime/chosen_upstream",
@@ -54,7 +55,14 @@ PLUGINS = (
     "runtime/upstream_calls",
 )
 """What carries a request through its plugins. These themselves derive from an interpreted class, as anybody's do."""
-OFTEN_USED = ("built_in/security/cors", "built_in/limits/limit_count", "built_in/traffic/request_id")
+OFTEN_USED = (
+    "built_in/limits/limit_count",
+    "built_in/limits/limit_req",
+    "built_in/security/cors",
+    "built_in/security/hsts",
+    "built_in/traffic/proxy_rewrite",
+    "built_in/traffic/request_id",
+)
 """Plugins that are compiled all the same, as many routes have them."""
 
 

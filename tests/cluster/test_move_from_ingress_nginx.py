@@ -5,6 +5,7 @@ into the Ingresses' statuses as its controller does.
 """
 
 import asyncio
+import base64
 import contextlib
 import json
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -18,6 +19,7 @@ import yaml
 
 from cluster.serving import PUBLISHED, START_S, apply_service, plain
 from fakes.command import headgate
+from fakes.kubernetes.objects import secret
 from fakes.kubernetes.real import RealCluster, eventually
 from fakes.peers.echo import EchoServer
 from fakes.peers.nginx import needs_nginx, nginx
@@ -60,6 +62,13 @@ RULES = (
         f"location = / {{ return 302 http://$http_host/home; }} location / {{ {PASS} }}",
         "/",
         302,
+    ),
+    Rule(
+        {"auth_type": "basic", "auth_secret": "people", "auth_realm": "people"},
+        "/",
+        f'location / {{ auth_basic "people"; auth_basic_user_file /dev/null; {PASS} }}',
+        "/",
+        401,  # 503 as long as the Secret is not read
     ),
 )
 
@@ -121,6 +130,8 @@ async def make_their_world(cluster: RealCluster, class_name: str) -> None:
         "spec": {"controller": f"k8s.io/{cluster.namespace}"},
     }
     await cluster.request("POST", CLASSES, body)
+    people = {"auth": base64.b64encode(b"ada:{SHA}qUqP5cyxm6YcTAhz05Hph5gvu9M=").decode()}
+    await cluster.apply({**secret("people", "Opaque"), "data": people})
     for name, host, rule in rules():
         manifest = plain(
             nginx_ingress(name, host=host, path=rule.path, to="web", class_name="nginx", **rule.annotations)

@@ -21,7 +21,7 @@ from fakes.gateway.proxied import OK, AnyRouter, Target
 from headgate.gateway.proxy.clock import Clock
 from headgate.gateway.proxy.config import ProxyConfig
 from headgate.gateway.proxy.context import ProxyContext
-from headgate.gateway.proxy.heads.head import split_target
+from headgate.gateway.proxy.heads.authority import split_target
 from headgate.gateway.proxy.heads.paths import normalize
 from headgate.gateway.proxy.http1.server import ClientConnection
 from headgate.gateway.proxy.http1.upstream import UpstreamConnection

@@ -234,8 +234,9 @@ class Served:
     def serve_ports(self) -> None:
         """Have the ports open that the table asks for."""
         assert self.compiler.table is not None
-        self.streams.apply([stream for _, stream in self.compiler.streams.compiled()])
-        self.listeners.apply(self.compiler.table.plan)
+        plan = self.compiler.table.plan
+        streams = [stream for _, stream in self.compiler.streams.compiled()]
+        self.listeners.apply(plan, self.streams.apply(streams, self.listeners.keys(plan)))
 
     def present(self, name: str, issued: Issued) -> None:
         """Have a certificate for a server name."""

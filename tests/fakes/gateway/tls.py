@@ -17,15 +17,15 @@ class Authority:
     """A certificate authority, or one below another."""
 
     def __init__(self, name: str | x509.Name = "Test CA", parent: "Authority | None" = None) -> None:
-        self._key = ec.generate_private_key(ec.SECP256R1())
-        self._subject = _named(name) if isinstance(name, str) else name
+        self.key = ec.generate_private_key(ec.SECP256R1())
+        self.subject = _named(name) if isinstance(name, str) else name
         signer = parent or self
         self._certificate = (
-            _builder(self._subject, signer._subject, self._key)
+            _builder(self.subject, signer.subject, self.key)
             .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-            .sign(signer._key, hashes.SHA256())
+            .sign(signer.key, hashes.SHA256())
         )
-        self._parents: bytes = self.pem + parent._parents if parent else b""
+        self.parents: bytes = self.pem + parent.parents if parent else b""
 
     @property
     def pem(self) -> bytes:
@@ -39,16 +39,16 @@ class Authority:
         if organization:
             attributes.insert(0, x509.NameAttribute(NameOID.ORGANIZATION_NAME, organization))
         key = ec.generate_private_key(ec.SECP256R1())
-        builder = _builder(x509.Name(attributes), self._subject, key, ends)
+        builder = _builder(x509.Name(attributes), self.subject, key, ends)
         if alternatives:
             builder = builder.add_extension(x509.SubjectAlternativeName(alternatives), critical=False)
-        return Issued(builder.sign(self._key, hashes.SHA256()), key, self._parents)
+        return Issued(builder.sign(self.key, hashes.SHA256()), key, self.parents)
 
     def revocation_list(self, *revoked: "Issued") -> bytes:
         now = datetime.now(UTC)
         builder = (
             x509.CertificateRevocationListBuilder()
-            .issuer_name(self._subject)
+            .issuer_name(self.subject)
             .last_update(now - timedelta(hours=1))
             .next_update(now + timedelta(days=1))
         )
@@ -59,7 +59,7 @@ class Authority:
                 .revocation_date(now - timedelta(minutes=1))
                 .build()
             )
-        return builder.sign(self._key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+        return builder.sign(self.key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
 
 
 class Issued:

@@ -136,9 +136,9 @@ class FakeKubernetes:
         found = self.find(resource)
         return self.store.delete(found, namespace if found.namespaced else "", name)
 
-    def get(self, resource: str, name: str, namespace: str = "default") -> JsonObject:
-        """Return an object; raises `ApiFault` (404)."""
-        found = self.find(resource)
+    def get(self, resource: str, name: str, namespace: str = "default", group: str | None = None) -> JsonObject:
+        """Return an object; raises `ApiFault` (404). The group is for plurals that several have."""
+        found = self.find(resource, group)
         return self.store.get(found, namespace if found.namespaced else "", name)
 
     def all(self, resource: str, namespace: str = "") -> list[JsonObject]:
@@ -270,7 +270,7 @@ class FakeKubernetes:
             return web.json_response(discovery(version, list(resources.values())))
         plural, _, subresource = seen.resource.partition("/")
         resource = resources.get(plural)
-        if resource is None or (subresource and subresource != "status"):
+        if resource is None or (subresource and not (subresource == "status" and resource.has_status)):
             return web.Response(status=404, text="404 page not found\n")
         if seen.verb == "watch":
             return await self._watch(request, seen, resource, version)
@@ -380,9 +380,10 @@ class FakeKubernetes:
     def _resources(self) -> Iterator[tuple[str, Resource]]:
         return ((version, one) for version, resources in self._served.items() for one in resources)
 
-    def find(self, plural: str) -> Resource:
-        """The kind that has a name in paths."""
-        return next(one for _, one in self._resources() if one.resource == plural)
+    def find(self, plural: str, group: str | None = None) -> Resource:
+        """The kind that has a name in paths, in any group or in one."""
+        found = (one for _, one in self._resources() if one.resource == plural)
+        return next(one for one in found if group is None or one.group == group)
 
     def _resource_of(self, wanted: JsonObject) -> Resource:
         for version, one in self._resources():

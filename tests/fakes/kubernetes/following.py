@@ -2,11 +2,32 @@
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
+from random import Random
 from typing import Any, Self
 
-from headgate.common.resources import ResourceKind
+from fakes.kubernetes.api import FakeKubernetes
+from headgate.common.resources import (
+    APISIX_KINDS,
+    ENDPOINT_SLICE,
+    ENDPOINTS,
+    GATEWAY_KINDS,
+    INGRESS,
+    INGRESS_CLASS,
+    LEGACY_INGRESS,
+    NAMESPACE,
+    OLDER_TRAEFIK_KINDS,
+    SECRET,
+    SERVICE,
+    SERVICE_EXPORT,
+    TRAEFIK_KINDS,
+    ResourceKind,
+)
 from headgate.watcher.sources import Applied, Deleted, Listed, Source, SourceEvent, Unavailable
+from headgate.watcher.sources.kubernetes.source import KubernetesScope, KubernetesSource
 
+CUSTOM_KINDS = (*GATEWAY_KINDS, *APISIX_KINDS, *TRAEFIK_KINDS, *OLDER_TRAEFIK_KINDS)
+"""Kinds that a cluster has only if their definitions are installed."""
 JsonObject = dict[str, Any]
 _Key = tuple[str, str]
 
@@ -78,6 +99,19 @@ class Following:
                 held.pop(_key(event.object), None)
             case Unavailable():
                 self.unavailable[event.kind] = event
+
+
+def follow_kinds(api: FakeKubernetes, tmp_path: Path, scope: KubernetesScope | None = None, seed: int = 7) -> Following:
+    """Follow a fake server's kinds; a seed draws the same delays again."""
+    config = api.write_kubeconfig(tmp_path / "config")
+    return Following(KubernetesSource(scope or KubernetesScope(), config, rng=Random(seed)))
+
+
+def settled(seen: Following, *kinds: ResourceKind) -> bool:
+    """Whether each kind was listed or found unavailable."""
+    common = (INGRESS, INGRESS_CLASS, SERVICE, ENDPOINT_SLICE, ENDPOINTS, NAMESPACE, SECRET, LEGACY_INGRESS)
+    wanted = kinds or (*common, SERVICE_EXPORT, *CUSTOM_KINDS)
+    return set(wanted) <= {event.kind for event in seen.log if isinstance(event, Listed | Unavailable)}
 
 
 def _key(item: JsonObject) -> _Key:

@@ -22,6 +22,8 @@ class Resource:
     namespaced: bool = True
     is_custom: bool = False
     """Lists of custom resources say of each item what it is; lists of built-in ones do not."""
+    has_status: bool = True
+    """Whether the definition has the status subresource."""
 
 
 @dataclass(frozen=True, slots=True)

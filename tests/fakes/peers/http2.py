@@ -77,7 +77,7 @@ class Peer:
         self._changed = asyncio.Event()
         self._reading: asyncio.Task[None] | None = None
         # A GOAWAY would end everything in h2 at once.
-        self.h2._frame_dispatch_table[hyperframe.frame.GoAwayFrame] = self._note_goaway
+        self.h2._frame_dispatch_table[hyperframe.frame.GoAwayFrame] = self._note_goaway  # noqa: SLF001 - h2 has no hook
 
     def start(self) -> None:
         """Greet and read from now on."""

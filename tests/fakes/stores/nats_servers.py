@@ -54,6 +54,10 @@ class NatsServer:
         """The file that it reads."""
         return self.folder / "nats.conf" if isinstance(self._config, str) else self._config
 
+    def configure(self, config: Path | str) -> None:
+        """Read another file, or the text of one, when it starts again."""
+        self._config = config
+
     @property
     def process(self) -> asyncio.subprocess.Process:
         assert self._process is not None

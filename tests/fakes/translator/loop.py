@@ -17,7 +17,8 @@ from headgate.common.stores.memory.stores import MemoryStores
 from headgate.common.stores.reading import read_entries
 from headgate.common.table import TableEntry, entry_key
 from headgate.translator.leading.log_confirmation import AskWatchers
-from headgate.translator.loop import Stores, TranslatorLoop
+from headgate.translator.leading.stores import Stores
+from headgate.translator.loop import TranslatorLoop
 from headgate.translator.settings import TranslatorSettings
 
 NOW = datetime(2024, 1, 1, tzinfo=UTC)

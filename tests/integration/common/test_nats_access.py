@@ -167,8 +167,7 @@ async def test_an_outage_with_two_kinds_of_reasons_tells_both(tmp_path: Path, ca
         access = NatsAccess(f"nats://127.0.0.1:{server.port}", user="reader", password="secret", inbox="_INBOX.reader")
         async with connected(access):
             await server.kill()
-            (tmp_path / "server" / "nats.conf").write_text(RIGHTS.replace("secret", "another"))
-            server._config = tmp_path / "server" / "nats.conf"
+            server.configure(RIGHTS.replace("secret", "another"))
             await server.start()
             async with asyncio.timeout(BOUND_S):
                 while len(told(caplog)) < 2:  # noqa: ASYNC110 - a log has no event

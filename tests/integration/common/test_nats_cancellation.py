@@ -11,6 +11,7 @@ from nats.aio import transport
 
 from fakes.stores.cancelling import Moment, cancelled_at
 from fakes.stores.nats import real_bus
+from headgate.common.bus.connection import Bus
 from headgate.common.service import tasks
 from headgate.common.service.tasks import cancel
 from headgate.common.snapshot import Pointer, Version
@@ -64,12 +65,17 @@ async def busy_stores() -> AsyncIterator[NatsStores]:
 async def test_a_cancellation_at_any_await_ends_a_follower(
     follow: Callable[[NatsStores], Awaitable[None]], moment: Moment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tasks, "_ASK_AGAIN_S", 10 * BOUND_S)  # nobody helps by asking twice
+    monkeypatch.setattr(tasks, "ASK_AGAIN_S", 10 * BOUND_S)  # nobody helps by asking twice
     async with busy_stores() as stores:
         for number in range(1, AWAITS):
             task = asyncio.create_task(cancelled_at(number, moment, follow(stores)))  # type: ignore[arg-type]
             await asyncio.wait([task], timeout=BOUND_S)
             assert task.cancelled(), f"await {number}: {task}"
+
+
+def reconnection(bus: Bus) -> asyncio.Task[None] | None:
+    """Return the client's task that reconnects."""
+    return bus.nc._reconnection_task  # noqa: SLF001 - which it shows nowhere else
 
 
 async def test_reconnecting_ends_when_it_is_cancelled_in_the_turn_in_which_it_is_refused(
@@ -79,7 +85,7 @@ async def test_reconnecting_ends_when_it_is_cancelled_in_the_turn_in_which_it_is
         refused = asyncio.Event()
 
         async def refuse(**_: object) -> None:
-            reconnecting = bus.nc._reconnection_task
+            reconnecting = reconnection(bus)
             if reconnecting is not None and not refused.is_set():
                 refused.set()
                 reconnecting.cancel()  # as closing the client does
@@ -90,5 +96,6 @@ async def test_reconnecting_ends_when_it_is_cancelled_in_the_turn_in_which_it_is
             await server.kill()
             async with asyncio.timeout(BOUND_S):
                 await refused.wait()
-                assert bus.nc._reconnection_task is not None
-                await asyncio.wait([bus.nc._reconnection_task])
+                ended = reconnection(bus)
+                assert ended is not None
+                await asyncio.wait([ended])

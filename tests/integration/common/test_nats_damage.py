@@ -8,6 +8,7 @@ import pytest
 
 from fakes.stores.faulty_nats import BOUND_S, NOW, delta, insist, recorded
 from fakes.stores.nats import lose_store, real_bus
+from headgate.common.bus.connection import Bus
 from headgate.common.errors import StoreError, TooLarge
 from headgate.common.heartbeats import TTL_S, Heartbeat
 from headgate.common.resources import ObjectRef
@@ -16,7 +17,6 @@ from headgate.common.status import STATUS_STREAM, StatusUpdate, status_subject
 from headgate.common.stores import LogBatch
 from headgate.common.stores.nats import FOR_GATEWAYS, NatsStores, Upkeep, boards
 from headgate.common.stores.nats.encoding import encode_delta
-from headgate.common.stores.nats.log import delta_stream
 
 
 async def test_a_message_that_is_no_delta_is_skipped(caplog: pytest.LogCaptureFixture) -> None:
@@ -68,10 +68,9 @@ async def test_an_object_that_is_too_large_is_refused_by_name_and_harms_no_other
 async def test_a_server_without_batches_gets_messages_one_by_one() -> None:
     async with real_bus() as (_, bus):
         stores = await NatsStores.open(bus)
+        config = (await bus.js.stream_info("HEADGATE_DELTAS")).config
         await bus.js.delete_stream("HEADGATE_DELTAS")
-        stream = delta_stream(bus)
-        stream._config["allow_atomic"] = False
-        await stream.ensure()
+        await bus.js.add_stream(config.evolve(allow_atomic=False))
         sequences = await stores.log_writer.append_all([delta(f"n{n}") for n in range(500)])
         assert list(sequences) == list(range(1, 501))
 
@@ -118,7 +117,7 @@ async def test_who_does_not_make_streams_waits_for_who_does(caplog: pytest.LogCa
 async def test_a_long_wait_for_streams_is_a_warning(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("headgate.common.stores.nats._USUAL_WAIT_S", 0.2)
+    monkeypatch.setattr("headgate.common.stores.nats.USUAL_WAIT_S", 0.2)
     caplog.set_level(logging.INFO, "headgate")
     async with real_bus() as (_, bus):
         opening = asyncio.create_task(NatsStores.open(bus, upkeep=Upkeep(makes_streams=False), needs=FOR_GATEWAYS))
@@ -219,18 +218,24 @@ async def test_garbage_waits_for_a_grace_period() -> None:
         assert await stores.snapshots.collect_garbage("default", []) == 0
 
 
+async def stored_chunks(bus: Bus) -> set[str]:
+    """Return the digests of the chunks that the server has."""
+    info = await bus.js.stream_info("KV_HEADGATE_TABLES", subjects_filter="$KV.HEADGATE_TABLES.chunk.*")
+    return {subject.rsplit(".", 1)[1] for subject in info.state.subjects or ()}
+
+
 async def test_a_chunk_that_was_said_to_be_there_is_not_dropped_by_a_collection_under_way() -> None:
     async with real_bus() as (_, bus):
         snapshots = (await NatsStores.open(bus, chunk_grace_s=0)).snapshots
         chunks = {made.digest: made for made in (chunk(f"{number}.example") for number in range(200))}
         await snapshots.put_chunks(list(chunks.values()))
         collecting = asyncio.create_task(snapshots.collect_garbage("default", []))
-        while len(await snapshots._chunks()) == len(chunks):  # noqa: ASYNC110 - a store tells nobody
+        while len(await stored_chunks(bus)) == len(chunks):  # noqa: ASYNC110 - a store tells nobody
             await asyncio.sleep(0.001)
         missing = await snapshots.missing(chunks.keys())
         assert 0 < len(missing) < len(chunks)
         assert await collecting == len(missing)
-        assert await snapshots._chunks() == chunks.keys() - missing
+        assert await stored_chunks(bus) == chunks.keys() - missing
 
 
 async def test_heartbeats_are_announced_again_after_the_bucket_was_lost() -> None:

@@ -40,7 +40,7 @@ class BusyServer:
 
 @asynccontextmanager
 async def connected(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[tuple[BusyServer, Bus]]:
-    monkeypatch.setattr(bus_module, "_PING_S", PING_S)
+    monkeypatch.setattr(bus_module, "PING_S", PING_S)
     busy = BusyServer()
     server = await asyncio.start_server(busy.serve, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]

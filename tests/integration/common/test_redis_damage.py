@@ -4,11 +4,12 @@ import asyncio
 import itertools
 import random
 from contextlib import aclosing
+from typing import Any
 
 import pytest
 
 from fakes.stores.faulty_redis import BOUND_S, NOW, chunk, commit, manifest, name_of, running
-from fakes.stores.redis import real_tables
+from fakes.stores.redis import linked, real_tables
 from headgate.common.errors import (
     Conflict,
     DecodeError,
@@ -23,34 +24,37 @@ from headgate.common.stores.redis import heartbeats
 from headgate.common.stores.redis.snapshots import RedisSnapshotStore
 from headgate.common.stores.redis.stores import tables_on
 
+_DOOMS, _DROPS = 2, 3
+"""Scripts that a collection runs, behind that which lists the chunks: it has just read what manifests name."""
+
 # --- collecting
 
 
 async def test_a_commit_whose_chunk_was_collected_meanwhile_is_a_conflict() -> None:
-    async with running() as (_, _, store):
+    async with running() as (_, link, store):
         first = await commit(store, Version(1, 1), None)
         await store.put_chunks([chunk("new")])
-        assert await RedisSnapshotStore(store._link, chunk_grace_s=0.0).collect_garbage("default", []) == 1
+        assert await RedisSnapshotStore(link, chunk_grace_s=0.0).collect_garbage("default", []) == 1
         with pytest.raises(Conflict, match="not in the store"):
             await store.commit(manifest(Version(1, 2), chunk("new")), first)
         await store.put_chunks([chunk("new")])
         assert await store.commit(manifest(Version(1, 2), chunk("new")), first)
 
 
-@pytest.mark.parametrize("late", [1, 2])
+@pytest.mark.parametrize("late", [_DOOMS, _DROPS])
 async def test_a_chunk_that_is_named_while_garbage_is_sought_stays(late: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with running() as (_, link, store):
+    async with running() as (server, _, store), linked(server.target) as link:
         first = await commit(store, Version(1, 1), None)
         await store.put_chunks([chunk("new")])
         collector = RedisSnapshotStore(link, chunk_grace_s=0.0)
-        learn, turns = collector._learn_named, itertools.count(1)
+        run, turns = link.run, itertools.count(1)
 
-        async def learn_and_be_late() -> None:
-            await learn()
+        async def run_late(*given: Any) -> Any:
             if next(turns) == late:
                 await store.commit(manifest(Version(1, 2), chunk("new")), first)
+            return await run(*given)
 
-        monkeypatch.setattr(collector, "_learn_named", learn_and_be_late)
+        monkeypatch.setattr(link, "run", run_late)
         assert await collector.collect_garbage("default", []) == 0
         assert await store.get_chunk(name_of(chunk("new"))) == chunk("new").content
 
@@ -59,18 +63,18 @@ async def test_a_chunk_that_is_named_while_garbage_is_sought_stays(late: int, mo
 async def test_a_chunk_that_somebody_counts_on_while_garbage_is_sought_stays(
     counts_on_it: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with running() as (_, link, store):
+    async with running() as (server, _, store), linked(server.target) as link:
         await store.put_chunks([chunk("new")])
         collector = RedisSnapshotStore(link, chunk_grace_s=0.0)
-        learn, turns = collector._learn_named, itertools.count(1)
+        run, turns = link.run, itertools.count(1)
 
-        async def learn_and_be_late() -> None:
-            await learn()
-            if next(turns) == 2:
+        async def run_late(*given: Any) -> Any:
+            if next(turns) == _DROPS:
                 wanted = chunk("new")
                 await (store.missing([wanted.digest]) if counts_on_it == "missing" else store.put_chunks([wanted]))
+            return await run(*given)
 
-        monkeypatch.setattr(collector, "_learn_named", learn_and_be_late)
+        monkeypatch.setattr(link, "run", run_late)
         assert await collector.collect_garbage("default", []) == 0
         assert await store.get_chunk(name_of(chunk("new"))) == chunk("new").content
 
@@ -180,7 +184,7 @@ async def test_a_full_server_is_unavailable_and_not_broken() -> None:
 
 
 async def test_announcements_expire_by_the_servers_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(heartbeats, "_TTL_MS", 100)
+    monkeypatch.setattr(heartbeats, "TTL_MS", 100)
     async with running() as (server, link, _):
         board = tables_on(link).heartbeats
         await board.beat(Heartbeat(replica="silent", worker=0, table="default", version=None, at=NOW))

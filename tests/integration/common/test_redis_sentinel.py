@@ -15,6 +15,7 @@ from fakes.waiting import until
 from headgate.common.errors import Conflict, StoreUnavailable
 from headgate.common.service.tasks import cancel
 from headgate.common.snapshot import Pointer, Version
+from headgate.common.stores.redis.link import RedisLink
 from headgate.common.stores.redis.sentinels import Sentinels
 from headgate.common.stores.redis.stores import tables_on
 from headgate.common.stores.redis.target import RedisTarget, Server
@@ -52,7 +53,8 @@ async def publish(publisher: TablePublisher, host: str) -> Version:
 class Reader:
     """A gateway's rule: only what is greater is taken."""
 
-    def __init__(self) -> None:
+    def __init__(self, link: RedisLink) -> None:
+        self.link = link
         self.taken: list[Pointer] = []
         self.digests: dict[Version, set[str]] = {}
         """Of every version that was heard of, taken or not."""
@@ -71,7 +73,7 @@ class Reader:
 @asynccontextmanager
 async def read(pair: WatchedPair) -> AsyncIterator[tuple[TableStores, Reader]]:
     async with linked(pair.target) as link:
-        reader = Reader()
+        reader = Reader(link)
         task = asyncio.create_task(reader.follow(tables_on(link)))
         try:
             yield tables_on(link), reader
@@ -90,7 +92,7 @@ async def test_a_failover_that_loses_the_last_write_gives_its_version_to_no_othe
         lost = await publish(old, "c.example")
         await until(lambda: reader.version == lost)
         await pair.kill_primary()
-        await until(lambda: link_has_left(tables, pair))
+        await until(lambda: has_left(reader.link, pair))
         # The one that takes over has not heard of what was lost: neither from the store nor from gateways.
         new = translator(tables)
         published = await publish(new, "d.example")
@@ -107,9 +109,8 @@ async def has_version(pair: WatchedPair, version: Version) -> bool:
     return stored == str(version).encode()
 
 
-def link_has_left(tables: TableStores, pair: WatchedPair) -> bool:
-    link = tables.snapshots._link  # type: ignore[attr-defined]
-    return link.is_connected and link._primary == Server("127.0.0.1", pair.replica.port)
+def has_left(link: RedisLink, pair: WatchedPair) -> bool:
+    return link.is_connected and link.primary == Server("127.0.0.1", pair.replica.port)
 
 
 async def test_a_planned_failover_under_a_stream_of_changes_leaves_versions_in_order() -> None:
@@ -118,7 +119,7 @@ async def test_a_planned_failover_under_a_stream_of_changes_leaves_versions_in_o
         published = [await publish(publishers[number % 2], f"{number}.example") for number in range(30)]
         await pair.sentinels[0].ask("SENTINEL", "FAILOVER", SERVICE)
         number = len(published)
-        while not link_has_left(tables, pair):
+        while not has_left(reader.link, pair):
             published.append(await publish(publishers[number % 2], f"{number}.example"))
             number += 1
         published += [await publish(publishers[n % 2], f"{n}.example") for n in range(number, number + 30)]
@@ -130,15 +131,15 @@ async def test_a_planned_failover_under_a_stream_of_changes_leaves_versions_in_o
 async def test_a_sentinel_that_was_cut_off_is_not_believed_and_without_any_the_primary_is_kept() -> None:
     async with watched_pair() as pair, linked(pair.target) as link:
         before = Server("127.0.0.1", pair.primary.port)
-        assert link._primary == before
+        assert link.primary == before
         stale = pair.sentinels[0]
         stale.suspend()
         await pair.kill_primary()
-        await until(lambda: link.is_connected and link._primary != before)
+        await until(lambda: link.is_connected and link.primary != before)
         stale.resume()
         sentinels = Sentinels(pair.target)
         try:
-            assert await sentinels.primary() == link._primary
+            assert await sentinels.primary() == link.primary
         finally:
             await sentinels.close()
         session = link.session
@@ -158,11 +159,11 @@ async def test_a_primary_that_comes_back_is_no_primary_any_more() -> None:
         await pair.cut_replication()
         await publish(ours, "lost.example")
         await pair.kill_primary()
-        await until(lambda: link_has_left(tables, pair))
+        await until(lambda: has_left(reader.link, pair))
         kept = await publish(ours, "b.example")
         await pair.primary.start()
         await eventually(lambda: is_replica(pair))
-        assert link_has_left(tables, pair)
+        assert has_left(reader.link, pair)
         pointer = await tables.snapshots.read_pointer("default")
         assert pointer is not None
         assert pointer.version == kept == reader.version

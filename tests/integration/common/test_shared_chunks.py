@@ -11,9 +11,12 @@ from fakes.stores.nats import real_bus
 from fakes.stores.redis import linked, real_redis
 from headgate.common.snapshot import Chunk, Version
 from headgate.common.stores import SnapshotStore
-from headgate.common.stores.collecting import CHUNK_GRACE_S, UnusedChunks
+from headgate.common.stores.collecting import CHUNK_GRACE_S
 from headgate.common.stores.memory.snapshots import MemorySnapshotStore
 from headgate.common.stores.nats import NatsStores
+from headgate.common.stores.nats.jetstream import OURS
+from headgate.common.stores.nats.snapshots import NatsSnapshotStore, tables_stream
+from headgate.common.stores.redis.snapshots import RedisSnapshotStore
 from headgate.common.stores.redis.stores import tables_on
 from headgate.common.stores.redis.target import parse_redis_url
 from headgate.common.table import VirtualHost
@@ -26,40 +29,6 @@ from headgate.operations.committing.retention import Retention
 Pair = tuple[SnapshotStore, SnapshotStore]
 
 
-@asynccontextmanager
-async def on_memory() -> AsyncIterator[Pair]:
-    store = MemorySnapshotStore()
-    yield store, store
-
-
-@asynccontextmanager
-async def on_nats() -> AsyncIterator[Pair]:
-    async with real_bus() as (_, bus):
-        yield (await NatsStores.open(bus)).snapshots, (await NatsStores.open(bus)).snapshots
-
-
-@asynccontextmanager
-async def on_redis() -> AsyncIterator[Pair]:
-    async with real_redis() as server:
-        target = parse_redis_url(server.url)
-        async with linked(target) as one, linked(target) as other:
-            yield tables_on(one).snapshots, tables_on(other).snapshots
-
-
-STORES: dict[str, Callable[[], AbstractAsyncContextManager[Pair]]] = {
-    "memory": on_memory,
-    "nats": on_nats,
-    "redis": on_redis,
-}
-
-
-@pytest.fixture(params=STORES)
-async def pair(request: pytest.FixtureRequest) -> AsyncIterator[Pair]:
-    """Two processes' views of one store."""
-    async with STORES[request.param]() as opened:
-        yield opened
-
-
 class Clock:
     """What a collector takes for the time."""
 
@@ -68,10 +37,45 @@ class Clock:
     def __call__(self) -> float:
         return self.now
 
-    def of(self, store: SnapshotStore) -> None:
-        """Be the clock of a store that knows a grace period."""
-        if hasattr(store, "_unused"):
-            store._unused = UnusedChunks(CHUNK_GRACE_S, self)
+
+@asynccontextmanager
+async def on_memory(clock: Clock) -> AsyncIterator[Pair]:
+    store = MemorySnapshotStore()
+    yield store, store
+
+
+@asynccontextmanager
+async def on_nats(clock: Clock) -> AsyncIterator[Pair]:
+    async with real_bus() as (_, bus):
+        stores = await NatsStores.open(bus)
+        yield NatsSnapshotStore(tables_stream(bus, OURS), clock=clock), stores.snapshots
+
+
+@asynccontextmanager
+async def on_redis(clock: Clock) -> AsyncIterator[Pair]:
+    async with real_redis() as server:
+        target = parse_redis_url(server.url)
+        async with linked(target) as one, linked(target) as other:
+            yield RedisSnapshotStore(one, clock=clock), tables_on(other).snapshots
+
+
+STORES: dict[str, Callable[[Clock], AbstractAsyncContextManager[Pair]]] = {
+    "memory": on_memory,
+    "nats": on_nats,
+    "redis": on_redis,
+}
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture(params=STORES)
+async def pair(request: pytest.FixtureRequest, clock: Clock) -> AsyncIterator[Pair]:
+    """Two processes' views of one store; the first collects by the clock."""
+    async with STORES[request.param](clock) as opened:
+        yield opened
 
 
 def chunk(host: str) -> Chunk:
@@ -90,9 +94,7 @@ async def read(store: SnapshotStore, table: str, version: Version | None = None)
     return [await store.get_chunk(name) for name in manifest.chunks]
 
 
-async def test_what_one_table_drops_another_keeps(pair: Pair) -> None:
-    clock = Clock()
-    clock.of(pair[0])
+async def test_what_one_table_drops_another_keeps(pair: Pair, clock: Clock) -> None:
     ours, theirs = publisher(pair[0], "ours"), publisher(pair[1], "theirs", kept=9)
     for number in range(4):
         draft = Draft([chunk(f"{number}.example")])
@@ -106,9 +108,7 @@ async def test_what_one_table_drops_another_keeps(pair: Pair) -> None:
         assert await read(pair[1], "theirs", version)
 
 
-async def test_what_no_table_names_any_more_goes(pair: Pair) -> None:
-    clock = Clock()
-    clock.of(pair[0])
+async def test_what_no_table_names_any_more_goes(pair: Pair, clock: Clock) -> None:
     ours, theirs = publisher(pair[0], "ours"), publisher(pair[1], "theirs")
     for host in ("old.example", "new.example"):
         await ours.publish(Draft([chunk(host)]))
@@ -128,10 +128,8 @@ async def test_what_no_table_names_any_more_goes(pair: Pair) -> None:
 
 
 async def test_a_chunk_that_was_found_unused_for_long_can_be_named_by_another_table(
-    pair: Pair, monkeypatch: pytest.MonkeyPatch
+    pair: Pair, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    clock = Clock()
-    clock.of(pair[0])
     collector, ours = pair[0], publisher(pair[1], "ours")
     shared, commit = chunk("shared.example"), pair[1].commit
     await collector.put_chunks([shared])

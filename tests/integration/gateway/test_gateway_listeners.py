@@ -72,7 +72,7 @@ def _is_open(port: int) -> bool:
         return asking.connect_ex(("127.0.0.1", port)) == 0
 
 
-async def test_a_port_has_one_owner_among_the_gateway_listeners_and_streams(
+async def test_a_port_of_the_gateway_has_one_owner_and_streams_share_those_of_listeners(
     tmp_path: Path, broker: EmbeddedNats, stores: NatsStores
 ) -> None:
     (port,) = free_ports(1)
@@ -84,11 +84,11 @@ async def test_a_port_has_one_owner_among_the_gateway_listeners_and_streams(
         taken = listener("gw/admin", port=gateway.admin_port)
         own = listener("gw/own", port=gateway.http_port, host="own.com")
         hosts = (host("foo.com", route("/"), on=("gw/a",)), host("own.com", on=("gw/own",)))
-        table = TableImage([up, *hosts, taken, own, stream(port), listener("gw/a", port=port)])
+        tls = stream(port, protocol="tls", server_names=("stream.com",))
+        table = TableImage([up, *hosts, taken, own, tls, listener("gw/a", port=port)])
         await commit(stores.snapshots, table, (1, 1))
         await gateway.ready()
         await shown(gateway, f"http://127.0.0.1:{port}")
         told = f"http://127.0.0.1:{gateway.admin_port} not open: port {gateway.admin_port} is the gateway's admin port"
         await shown(gateway, told)
-        await shown(gateway, f"tcp://127.0.0.1:{port} not open: port {port} is an HTTP listener's")
         assert await status(port) == await status(gateway.http_port, "own.com") == 200

@@ -104,6 +104,15 @@ async def test_rates_are_kept_together_and_bursts_wait() -> None:
     assert statuses == [200, 200, 503]
 
 
+async def test_requests_wait_together_for_tokens() -> None:
+    async with one_server() as place:
+        limit = {"rate": 0.01, "burst": 1, "max_delay": 0.5, "rejected_code": 429, **place}
+        async with gateways(("limit-req", limit)) as (one, other):
+            found = [await exchanged(plugins, request()) for plugins in (one, other, one)]
+    assert [response.status for response in found] == [200, 200, 429]
+    assert found[2].headers.get("Retry-After") in ("99", "100")
+
+
 async def test_requests_under_way_are_bounded_together_and_given_back() -> None:
     async with one_server() as place, gateways(("limit-conn", {"conn": 1, "key": "host", **place})) as (one, other):
         first = request()

@@ -1,6 +1,7 @@
 """The webhook as it runs: an API server's reviews over TLS to a watcher, and over NATS to a translator."""
 
 import asyncio
+import base64
 import json
 import signal
 import sys
@@ -17,7 +18,7 @@ from fakes.gateway.ports import free_ports
 from fakes.gateway.tls import Authority, SelfSigned
 from fakes.kubernetes.admission_reviews import NAME, WebhookClient, review
 from fakes.kubernetes.api import FakeKubernetes
-from fakes.kubernetes.objects import endpoint_slice, ingress, service
+from fakes.kubernetes.objects import endpoint_slice, ingress, secret, service
 from fakes.service_process import running_service
 from fakes.stores.nats import real_nats
 from fakes.translator.apisix import resource, route, rule
@@ -121,6 +122,22 @@ async def test_the_author_of_a_change_is_the_user_that_the_review_named(tmp_path
                 pass  # each look takes a while
         assert authors["told"] == "system:serviceaccount:ci:deployer"
         assert "system:serviceaccount:ci:deployer" not in (authors["untold"], authors["rehearsed"])
+
+
+async def test_a_secret_that_an_object_would_be_the_first_to_name_is_known(tmp_path: Path) -> None:
+    def guarded(name: str) -> Any:
+        nginx = "nginx.ingress.kubernetes.io"
+        return ingress("web", annotations={f"{nginx}/auth-type": "basic", f"{nginx}/auth-secret": name})
+
+    def prepare(api: FakeKubernetes) -> None:
+        users = base64.b64encode(b"ada:{SHA}qUqP5cyxm6YcTAhz05Hph5gvu9M=").decode()
+        api.apply({**secret("users", "Opaque"), "data": {"auth": users}})
+
+    async with webhook(tmp_path, "--admission-missing-references=deny", prepare=prepare) as hook:
+        refused = await hook.until(review(guarded("missing")), is_judged)
+        assert "Secret default/missing is not there" in message(refused)
+        response = await hook.review(review(guarded("users")))
+        assert (response["allowed"], response.get("warnings")) == (True, None)
 
 
 async def test_objects_are_judged_as_the_translator_would_translate_them(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import yaml
 from bench.setup.apisix import APISIX
 from bench.setup.changes import ChangingSite
 from bench.setup.manifests import endpoint_slice, service, site_host, site_name, write_sites, write_workload
+from bench.setup.traefik import TRAEFIK
 from bench.setup.workload import TLS_SERVER_NAME, Workload, host_names, write_certificate
 
 
@@ -32,6 +33,15 @@ def test_a_site_of_apisix_has_an_apisixroute_instead_of_an_ingress(tmp_path: Pat
         for rule in route["spec"]["http"]:
             assert rule["match"]["hosts"] == [site_host(index)]
             assert rule["backends"][0]["serviceName"] == site_name(index)
+
+
+def test_a_site_of_traefik_has_an_ingressroute_with_four_matchers(tmp_path: Path):
+    write_sites(tmp_path, 2, [9001], documents_per_file=100, dialect=TRAEFIK)
+    _, other = (each for each in documents(tmp_path) if each["kind"] == "IngressRoute")
+    (rule,) = other["spec"]["routes"]
+    assert rule["match"].startswith(f"Host(`{site_host(1)}`) && ")
+    assert rule["match"].count("&&") == 3
+    assert rule["services"] == [{"name": site_name(1), "port": 80}]
 
 
 def test_sites_are_spread_over_files(tmp_path: Path):

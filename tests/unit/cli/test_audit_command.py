@@ -194,6 +194,7 @@ def test_flags_of_a_controller_come_out_as_settings(
         "--default-ssl-certificate=default/wild",
         "--configmap=$(POD_NAMESPACE)/options",
         "--disable-catch-all",
+        "--annotations-prefix=team.example",
         "--watch-namespace",
         "shop",
         "--election-id=a",
@@ -202,17 +203,18 @@ def test_flags_of_a_controller_come_out_as_settings(
     assert "HEADGATE_NGINX_DEFAULT_SSL_CERTIFICATE=default/wild" in said["--default-ssl-certificate"]["note"]
     assert "HEADGATE_NGINX_CONFIGMAP=ingress-nginx/options" in said["--configmap"]["note"]
     assert "HEADGATE_NGINX_DISABLE_CATCH_ALL=true" in said["--disable-catch-all"]["note"]
+    prefix = "HEADGATE_NGINX_ANNOTATIONS_PREFIX=team.example for the translator; and for the watchers"
+    assert said["--annotations-prefix"]["note"] == prefix
     assert "HEADGATE_NAMESPACES=shop" in said["--watch-namespace"]["note"]
     assert said["--election-id"]["verdict"] == "ignored"
     assert said["--default-ssl-certificate"]["field"] == "spec.template.spec.containers[1].args[0]"
 
 
-def test_a_flag_that_cannot_be_followed_is_refused_unless_it_says_the_default(
+def test_a_flag_without_a_setting_is_ignored_unless_it_says_the_default(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert flags(tmp_path, capsys, "--annotations-prefix=a.b")["--annotations-prefix"]["verdict"] == "refused"
-    same = flags(tmp_path, capsys, "--annotations-prefix=nginx.ingress.kubernetes.io")
-    assert same["--annotations-prefix"]["verdict"] == "honoured"
+    for value, verdict in (("true", "honoured"), ("false", "ignored")):
+        assert flags(tmp_path, capsys, f"--deep-inspect={value}")["--deep-inspect"]["verdict"] == verdict
     assert flags(tmp_path, capsys, "--no-such=1")["--no-such"]["verdict"] == "ignored"
 
 

@@ -72,16 +72,16 @@ async def main():
         if limited:
             await until(lambda: proxy.server.connections == share)
         else:
-            await until(lambda: proxy.server._is_paused)
+            await until(lambda: proxy.server.is_paused)
         # Another connection to the upstream is needed, as the one of before is gone.
-        proxy.server._pools.close_idle()
+        proxy.pools.close_idle()
         statuses += [await served() for _ in range(3)]
         await asyncio.sleep(1)
         cpu = time.process_time() - cpu
         told = [line for line in lines if "file descriptors are exhausted" in line]
         was_exhausted = exhausted("accept")
         await clients(0)
-        await until(lambda: not proxy.server._is_paused)
+        await until(lambda: not proxy.server.is_paused)
         async def fresh():
             other = await proxy.connect()
             await other.send(GET)

@@ -9,6 +9,7 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
+from fakes.waiting import until
 from headgate.common.errors import SettingsError, StoreUnavailable
 from headgate.common.heartbeats import Heartbeat
 from headgate.common.service.settings import load_settings
@@ -115,8 +116,10 @@ def beat(revision: int = 1) -> Heartbeat:
 
 
 async def announced(board: MemoryHeartbeatBoard, revision: int) -> None:
-    while [beat.version for beat in await board.live()] != [Version(1, revision)]:  # noqa: ASYNC110 - a board of values
-        await asyncio.sleep(0.001)
+    async def is_there() -> bool:
+        return [beat.version for beat in await board.live()] == [Version(1, revision)]
+
+    await until(is_there)
 
 
 async def test_a_new_revision_is_announced_without_waiting_for_the_interval() -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from fakes.gateway.table import endpoint, host, publish, upstream
 from fakes.translator.rolled_out import rolled_out
+from fakes.waiting import until
 from headgate.common.service.tasks import cancel
 from headgate.common.snapshot import compress
 from headgate.common.table_image import TableImage
@@ -103,9 +104,7 @@ async def test_the_newest_table_is_written_soon_after_a_change(tmp_path: Path) -
     try:
         tables.append(stored(2))
         writer.note_change()
-        async with asyncio.timeout(5):
-            while read_last_good(path) != tables[-1]:  # noqa: ASYNC110 - a file tells nobody
-                await asyncio.sleep(0.01)
+        await until(lambda: read_last_good(path) == tables[-1])
     finally:
         await cancel(task)
 

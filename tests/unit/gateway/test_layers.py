@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from fakes.import_graph import circles, import_graph
+from fakes.import_graph import import_graph
 
 ROOT = Path(__file__).parents[3]
 GATEWAY = "headgate.gateway"
@@ -24,10 +24,6 @@ def layers() -> list[list[str]]:
     return [[part.strip() for part in layer.split("|")] for layer in contract["layers"]]
 
 
-def test_no_circle_of_imports_is_larger_than_two_files(graph) -> None:
-    assert [sorted(circle) for circle in circles(graph) if len(circle) > 2] == []
-
-
 def test_parts_import_only_those_below_them(graph, layers) -> None:
     level = {part: number for number, parts in enumerate(layers) for part in parts}
     wrong = []
@@ -37,15 +33,3 @@ def test_parts_import_only_those_below_them(graph, layers) -> None:
             if own != its and own and level[own[0]] >= level[its[0]]:
                 wrong.append(f"{name} imports {other}")
     assert wrong == []
-
-
-def test_a_circle_over_an_import_for_type_checkers_is_seen(tmp_path: Path) -> None:
-    folder = tmp_path / "some" / "package"
-    folder.mkdir(parents=True)
-    (folder / "one.py").write_text("from some.package import two\n")
-    (folder / "two.py").write_text("def call():\n    from some.package.three import run\n")
-    (folder / "three.py").write_text("if TYPE_CHECKING:\n    import some.package.one\n")
-    (folder / "four.py").write_text("import some.package.one\n")
-    assert circles(import_graph(tmp_path, "some.package")) == [
-        {f"some.package.{name}" for name in ("one", "two", "three")}
-    ]

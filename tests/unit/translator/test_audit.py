@@ -23,7 +23,7 @@ from headgate.translator.dialects.apisix.fields import (
     UPSTREAM_FIELDS,
 )
 from headgate.translator.manifests.verdicts import FieldVerdict, Verdict, field_table
-from headgate.translator.world.settings import DEFAULT_SETTINGS, TranslationSettings
+from headgate.translator.world.settings import DEFAULT_SETTINGS, NginxSettings, TranslationSettings
 
 DOCS = Path(__file__).parents[3] / "docs"
 
@@ -90,6 +90,17 @@ def test_unknown_annotations_are_named_with_the_nearest() -> None:
         said = annotated(prefix + wrong, "1")
         assert said.verdict is Verdict.IGNORED
         assert f"the nearest is {prefix}{right}" in said.note
+
+
+def test_annotations_of_ingress_nginx_are_known_by_the_prefix_of_the_setting() -> None:
+    settings = TranslationSettings(nginx=NginxSettings(annotations_prefix="team.example"))
+    names = ("team.example/proxy-body-sise", "team.example/auth-type", f"{NGINX_PREFIX}auth-type")
+    said = audited(ingress("web", annotations=dict.fromkeys(names, "nonsense")), settings)
+    assert said.keys() >= set(names[:2])
+    assert names[2] not in said
+    assert "the nearest is team.example/proxy-body-size" in said[names[0]].note
+    assert said[names[1]].verdict is Verdict.REFUSED
+    assert said[names[1]].field == "metadata.annotations[team.example/auth-type]"
 
 
 def test_annotations_of_ingress_nginx_are_honoured_approximated_ignored_or_refused_by_their_rows() -> None:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from headgate.cli.offline.configuration_files import read_configuration
 from headgate.cli.offline.tables import CLUSTER, Finding, delta_of, object_name, translator_settings
 from headgate.common.deltas import SyncState
 from headgate.common.resources import ALL_KINDS, SERVICE, JsonObject, Kinds, ResourceKind, WatchMode
@@ -14,6 +15,7 @@ from headgate.translator.audit import Audit, Said, unread_kind
 from headgate.translator.composition import DIALECTS
 from headgate.translator.manifests.verdicts import Verdict, plain
 from headgate.translator.objects.dialect import Dialect
+from headgate.translator.world.traefik_configuration import is_static_configuration, of_document, of_workload
 from headgate.watcher.objects.secrets import throwaway_recipients
 from headgate.watcher.sources import Unavailable
 from headgate.watcher.sources.manifests.files import FileObject, read_paths
@@ -22,7 +24,7 @@ _WORKLOADS = tuple(
     ResourceKind("apps", resource, kind, ("v1",))
     for resource, kind in (("deployments", "Deployment"), ("daemonsets", "DaemonSet"))
 )
-"""Kinds of workloads; the audit looks at those that run ingress-nginx."""
+"""Kinds of workloads; the audit looks at those that run ingress-nginx or Traefik."""
 _WORST_FIRST = (Verdict.REFUSED, Verdict.IGNORED, Verdict.APPROXIMATED, Verdict.HONOURED)
 
 
@@ -86,9 +88,11 @@ def audit_paths(
     Raises:
         SettingsError: the translator's variables cannot be used.
     """
-    read = read_paths(paths, cluster=CLUSTER, kinds=Kinds((*kinds, *_WORKLOADS)))
+    static, others = _static_files(paths)
+    read = read_paths(others, cluster=CLUSTER, kinds=Kinds((*kinds, *_WORKLOADS)))
     found = _audited((one for one in read.objects if one.kind not in _WORKLOADS), dialects)
     found += _audited_flags(one for one in read.objects if one.kind in _WORKLOADS)
+    found += static
     found += [Audited(one.file, one.line, one.object, (unread_kind(one.kind),)) for one in read.passed_over]
     problems = [Finding(one.file, one.line, one.object, one.problem) for one in read.problems]
     return AuditReport(sorted(found, key=_place), problems)
@@ -120,14 +124,31 @@ def _audited(objects: Iterable[FileObject], dialects: Sequence[Dialect] = DIALEC
 
 
 def _audited_flags(objects: Iterable[FileObject]) -> Iterator[Audited]:
-    """Yield the workloads of ingress-nginx, with the settings that say the same as their flags."""
+    """Yield the workloads of ingress-nginx and of Traefik, with the settings that say the same as their flags."""
     for one in objects:
         found = [
             Said(f"--{each.flag.name}", each.field, each.verdict, plain(each.advice)) for each in find_flags(one.object)
         ]
+        found += (Said(*each) for each in of_workload(one.object))
         if found:
-            worst_first = sorted(found, key=lambda said: _WORST_FIRST.index(said.verdict))
-            yield Audited(one.file, one.line, object_name(one), tuple(worst_first))
+            yield Audited(one.file, one.line, object_name(one), _worst_first(found))
+
+
+def _static_files(paths: Sequence[Path]) -> tuple[list[Audited], list[Path]]:
+    """Return what becomes of files of Traefik's static configuration or values of its chart, and the other paths."""
+    audited, others = [], []
+    for path in paths:
+        document = read_configuration(path)
+        if document is None or not is_static_configuration(document):
+            others.append(path)
+            continue
+        found = [Said(*each) for each in of_document(document)]
+        audited.append(Audited(str(path), 1, "configuration of Traefik", _worst_first(found)))
+    return audited, others
+
+
+def _worst_first(found: Iterable[Said]) -> tuple[Said, ...]:
+    return tuple(sorted(found, key=lambda said: _WORST_FIRST.index(said.verdict)))
 
 
 def _place(one: Audited) -> tuple[str, int, str]:

@@ -10,6 +10,7 @@ from headgate.cli.terminal.errors import Unreachable, UsageMistake
 from headgate.common.resources import JsonObject, KindChoice, ObjectRef, ResourceKind
 from headgate.watcher.api.transport import KubernetesTransport
 from headgate.watcher.errors import ApiError, ApiStatusError, Unauthorized
+from headgate.watcher.objects.preparing import strip
 from headgate.watcher.sources import Listed, Unavailable
 from headgate.watcher.sources.kubernetes.present import read_present
 from headgate.watcher.sources.kubernetes.source import KubernetesScope
@@ -74,4 +75,4 @@ async def _read(transport: KubernetesTransport, choices: Sequence[KindChoice], s
 def _object(kind: ResourceKind, manifest: JsonObject) -> FileObject:
     metadata = manifest["metadata"]
     ref = ObjectRef(CLUSTER, kind.group, kind.resource, metadata.get("namespace", ""), metadata["name"])
-    return FileObject(kind, ref, manifest, file="", line=0)
+    return FileObject(kind, ref, strip(kind, manifest), file="", line=0)

@@ -222,7 +222,9 @@ def _judge(
     conditions = {delta.ref: world.translation.condition(delta.ref) for delta in deltas}
     ours = {ref for ref, condition in conditions.items() if condition}
     selected = [delta for delta in deltas if world.selection.selects(delta.ref)]
-    foreign = foreign_objects([*world.ingress_classes.values(), *selected], ours, world.classes)
+    stated = [*world.ingress_classes.values(), *selected]
+    present = [(delta.ref, delta.object) for delta in stated if delta.object is not None]
+    foreign = foreign_objects(present, ours, world.classes)
     foreign |= {
         one.ref: f"namespace {one.ref.namespace!r} is not in the table"
         for one in objects

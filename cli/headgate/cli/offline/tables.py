@@ -18,7 +18,7 @@ from headgate.translator.composition import DIALECTS
 from headgate.translator.objects.dialect import Dialect
 from headgate.translator.offline import Offline, translate_all
 from headgate.translator.settings import TranslatorSettings
-from headgate.watcher.objects.preparing import prepare
+from headgate.watcher.objects.preparing import is_published, prepare_stripped
 from headgate.watcher.objects.secrets import throwaway_recipients
 from headgate.watcher.sources.manifests.files import FileObject, read_paths
 
@@ -112,7 +112,7 @@ def translate_paths(
         read = read_paths(paths, cluster=CLUSTER, kinds=kinds)
         progress.begin(f"translating {len(read.objects):,} objects")
         sealer = Sealer(CLUSTER, throwaway_recipients())
-        made = [delta for one in read.objects if (delta := delta_of(one, sealer))]
+        made = (delta for one in read.objects if (delta := delta_of(one, sealer)))
         offline = translate_all(made, settings.translation, settings.boundaries, dialects)
     findings = [Finding(one.file, one.line, one.object, one.problem) for one in read.problems]
     findings += _located(offline, read.objects)
@@ -138,8 +138,7 @@ def translator_settings(translator_flags: Sequence[str] = ()) -> TranslatorSetti
 
 def delta_of(one: FileObject, sealer: Sealer) -> Delta | None:
     """Return what a watcher would say of an object in a file; None if it would say nothing."""
-    published = prepare(one.kind, one.object, sealer)
-    if published is None:
+    if not is_published(one.kind, one.object):
         return None
     return Delta(
         ref=one.ref,
@@ -147,7 +146,7 @@ def delta_of(one: FileObject, sealer: Sealer) -> Delta | None:
         uid=str(one.object["metadata"].get("uid", "")),
         resource_version=one.version,
         observed_at=datetime.now(UTC),
-        object=published,
+        object=prepare_stripped(one.kind, one.object, sealer),
     )
 
 

@@ -110,9 +110,10 @@ labels: {{- include "headgate.labels" . | nindent 2 }}
 {{ include "headgate.name" . }}-admission.{{ .Release.Namespace }}.svc
 {{- end }}
 
-{{/* A setting's value as text: lists with commas, whole numbers without an exponent. */}}
+{{/* A setting's value as text: lists with commas, maps as JSON, whole numbers without an exponent. */}}
 {{- define "headgate.text" -}}
 {{- if kindIs "slice" . }}{{ $texts := list }}{{ range . }}{{ $texts = append $texts (include "headgate.text" .) }}{{ end }}{{ join "," $texts }}
+{{- else if kindIs "map" . }}{{ toJson . }}
 {{- else if and (kindIs "float64" .) (eq (floor .) .) }}{{ int64 . }}
 {{- else }}{{ toString . }}{{ end -}}
 {{- end }}

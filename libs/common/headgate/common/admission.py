@@ -23,6 +23,16 @@ def admission_subject(cluster: str, table: str) -> str:
     return f"{ADMISSION_PREFIX}.{escape_token(cluster)}.{escape_token(table)}"
 
 
+class NamedObject(BaseModel):
+    """A Secret or ConfigMap that a proposed object names, and that is in the log only once the object is."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    ref: ObjectRef
+    object: JsonObject
+    """As a delta would have it."""
+
+
 class Proposal(BaseModel):
     """An object as it would be."""
 
@@ -35,6 +45,8 @@ class Proposal(BaseModel):
     """Whether it is there already."""
     before: JsonObject | None = None
     """Of an update, the object as it is; None where both are too large together, and the translator knows it anyway."""
+    named: tuple[NamedObject, ...] = ()
+    """What it names and no other object does, as far as there is room."""
 
 
 class Basis(StrEnum):

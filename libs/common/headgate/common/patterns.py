@@ -61,8 +61,8 @@ class Pattern(Protocol):
     def programsize(self) -> int:
         """Count the instructions, which a byte of text may all take at worst."""
 
-    def search(self, text: bytes) -> Match | None:
-        """Find the pattern anywhere in a text."""
+    def search(self, text: bytes, start: int = 0) -> Match | None:
+        """Find the pattern anywhere in a text from a place on."""
 
     def match(self, text: bytes) -> Match | None:
         """Find the pattern at the beginning of a text."""

@@ -106,7 +106,8 @@ class SealedSecret(BaseModel):
     certificate: CertificateFacts | None = None
     """Set for secrets of type kubernetes.io/tls."""
     authorities_pem: str | None = None
-    """Certificates under `ca.crt`, which are public; None where there is none, empty where it is unreadable."""
+    """Certificates under `ca.crt`, or else `tls.ca`, which are public; None where there is none, empty where it is
+    unreadable."""
     revocations_pem: str | None = None
     """Revocation list under `ca.crl` or `crl.pem`, likewise."""
 

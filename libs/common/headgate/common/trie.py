@@ -85,11 +85,12 @@ class Trie(Generic[T]):
         leaf = self._leaves[prefix]
         if leaf.entries.get(key) == content:
             return False
+        before = leaf.size
         leaf.put(key, content)
         if leaf.is_full():
             self._split(prefix)
-        else:
-            self._merge_upwards(prefix)  # the entry may have become smaller
+        elif leaf.size < before:
+            self._merge_upwards(prefix)
         return True
 
     def _split(self, prefix: str) -> None:

@@ -19,7 +19,8 @@ from headgate.common.stores.nats import NatsStores, Upkeep
 from headgate.common.stores.opening import open_tables
 from headgate.translator.admission.desk import AdmissionDesk
 from headgate.translator.leading.housekeeping import keep_in_order
-from headgate.translator.loop import Stores, TranslatorLoop
+from headgate.translator.leading.stores import Stores
+from headgate.translator.loop import TranslatorLoop
 from headgate.translator.settings import TranslatorSettings
 
 SUMMARY = (

@@ -7,15 +7,18 @@ folder of Ingresses alone.
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from headgate.common.problems import LETS_IN, Problem, Severity
 from headgate.common.resources import INGRESS, SERVICE, JsonObject, ObjectRef, ResourceKind
+from headgate.common.resources.references import NGINX_PREFIX
 from headgate.translator.annotations.vocabulary import Vocabulary
 from headgate.translator.composition import DIALECTS
 from headgate.translator.manifests.reading import as_object, as_text, metadata
 from headgate.translator.manifests.verdicts import FieldVerdict, Verdict, plain
-from headgate.translator.objects.dialect import Dialect
+from headgate.translator.objects.dialect import Dialect, TranslatedKind
+from headgate.translator.objects.nginx_prefix import as_known, as_written
 from headgate.translator.translation import Translation
 from headgate.translator.world.containment import contain
 from headgate.translator.world.settings import DEFAULT_SETTINGS, TranslationSettings
@@ -69,7 +72,8 @@ class Audit:
     ) -> None:
         """Take the settings, which name plugins of third parties, and the dialects."""
         self._settings = settings
-        self._world: World = Translation(dialects, settings).world
+        known = replace(settings, nginx=replace(settings.nginx, annotations_prefix=NGINX_PREFIX))
+        self._world: World = Translation(dialects, known).world
         self._kinds = {kind.stored.name: kind for dialect in dialects for kind in dialect.kinds}
         vocabularies = (each for dialect in dialects for each in dialect.vocabularies)
         self._vocabularies = sorted(vocabularies, key=lambda each: -len(each.prefix))
@@ -79,8 +83,14 @@ class Audit:
         translated = self._kinds.get(KindKey(ref.group, ref.resource))
         if translated is None or not translated.can_be_ours(ref, self._settings):
             return None
+        prefix = self._settings.nginx.annotations_prefix
+        said = self._look_at(translated, ref, as_known(manifest, prefix))
+        return tuple(_as_written(one, prefix) for one in said)
+
+    def _look_at(self, translated: TranslatedKind[Any, Any], ref: ObjectRef, manifest: JsonObject) -> tuple[Said, ...]:
+        """Return what an object says whose annotations have the prefix that is known."""
         rows, kind = translated.fields, translated.stored.kind
-        problems = contain(lambda: self._problems(ref, manifest), _failed, f"audit of {ref}")
+        problems = contain(lambda: self._problems(ref, manifest), _failed, "audit of", ref)
         places = [
             *_annotations(self._vocabularies, kind, manifest),
             *_fields(rows, ref, manifest, [problem.field for problem in problems]),
@@ -114,6 +124,11 @@ def unread_kind(kind: str) -> Said:
     return Said(
         f"kind {kind}", "kind", Verdict.IGNORED, "objects of this kind are not read: nothing of it takes effect"
     )
+
+
+def _as_written(said: Said, prefix: str) -> Said:
+    name, field, note = (as_written(text, prefix) for text in (said.name, said.field, said.note))
+    return said._replace(name=name, field=field, note=note)
 
 
 def _failed(error: Exception) -> Sequence[Problem]:

@@ -3,6 +3,7 @@
 from headgate.translator.dialects.apisix import APISIX
 from headgate.translator.dialects.ingress import INGRESSES
 from headgate.translator.dialects.services import ANNOTATED_SERVICES
+from headgate.translator.dialects.traefik import TRAEFIK
 from headgate.translator.objects.dialect import Dialect
 
-DIALECTS: tuple[Dialect, ...] = (INGRESSES, APISIX, ANNOTATED_SERVICES)
+DIALECTS: tuple[Dialect, ...] = (INGRESSES, APISIX, TRAEFIK, ANNOTATED_SERVICES)

@@ -49,11 +49,13 @@ def translate_all(
     dialects: Sequence[Dialect] = DIALECTS,
 ) -> Offline:
     """Translate objects at once, every cluster taken for complete."""
-    deltas = list(deltas)
-    translation = Translation(dialects, settings, boundaries=boundaries, has_history=False)
+    translation = Translation(dialects, settings, boundaries=boundaries, is_followed=False)
+    present: list[tuple[ObjectRef, JsonObject]] = []
     for delta in deltas:
         translation.apply(delta)
         translation.activate(delta.ref.cluster)
+        if delta.object is not None:
+            present.append((delta.ref, delta.object))
     for _ in translation.settle():
         pass
     conditions = {ref: translation.condition(ref) for ref in sorted(translation.assembly.fragments)}
@@ -62,19 +64,19 @@ def translate_all(
         problems={ref: condition.problems for ref, condition in conditions.items() if condition},
         accepted=frozenset(ref for ref, condition in conditions.items() if condition and condition.is_accepted),
         image=translation.assembly.image,
-        foreign=foreign_objects(deltas, ours, settings, dialects),
+        foreign=foreign_objects(present, ours, settings, dialects),
     )
 
 
 def foreign_objects(
-    deltas: Iterable[Delta],
+    present: Iterable[tuple[ObjectRef, JsonObject]],
     ours: Collection[ObjectRef],
     settings: TranslationSettings,
     dialects: Sequence[Dialect] = DIALECTS,
 ) -> dict[ObjectRef, str]:
     """Say of objects that are not ours why they are not; all IngressClasses are among the objects."""
     ownerships = {kind.stored.name: kind.ownership for dialect in dialects for kind in dialect.kinds}
-    present = [(delta.ref, delta.object) for delta in deltas if delta.object is not None]
+    present = list(present)
     classes = [
         (ref.cluster, read_ingress_class(manifest))
         for ref, manifest in present

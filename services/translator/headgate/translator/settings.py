@@ -1,12 +1,13 @@
 """Settings of the translator."""
 
 from datetime import timedelta
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field, field_validator
 
 from headgate.common.leadership.settings import LeaseSettings
 from headgate.common.plugins.third_party import installed_names
+from headgate.common.resources.references import NGINX_PREFIX, check_nginx_prefix
 from headgate.common.selection import Selection, check_patterns, check_table_name
 from headgate.common.status import LoadBalancerAddress, is_address
 from headgate.common.stores.settings import StoreSettings
@@ -17,7 +18,8 @@ from headgate.translator.assembly.boundaries import Boundaries, HostSharing
 from headgate.translator.manifests.label_selectors import read_selector
 from headgate.translator.serving.rollout.decision import RolloutPolicy
 from headgate.translator.sources.addresses import parse_address
-from headgate.translator.world.settings import NginxSettings, TranslationSettings
+from headgate.translator.world.entry_point_settings import EntryPointSettings, read_entry_points, split_names
+from headgate.translator.world.settings import NginxSettings, RuleSyntax, TraefikSettings, TranslationSettings
 
 
 class TranslatorSettings(LeaseSettings, StoreSettings):
@@ -58,6 +60,51 @@ class TranslatorSettings(LeaseSettings, StoreSettings):
         description="Follow the snippets of ingress-nginx on Ingresses; off by default, as its "
         "allow-snippet-annotations is: whoever may write an Ingress decides with them about its whole host.",
     )
+    traefik_ingress_class: str = Field(
+        default="",
+        description="Class of the IngressRoutes that are served, as ingressClass of Traefik's provider of CRDs; by "
+        "default those without a class, and those of class traefik.",
+    )
+    traefik_allow_cross_namespace: bool = Field(
+        default=False,
+        description="Let Traefik's resources refer to Services and middlewares of other namespaces; off by default, as "
+        "allowCrossNamespace of its provider is.",
+    )
+    traefik_allow_external_name_services: bool = Field(
+        default=False,
+        description="Let Traefik's resources refer to Services of type ExternalName; off by default, as "
+        "allowExternalNameServices of its provider is.",
+    )
+    traefik_allow_empty_services: bool = Field(
+        default=False,
+        description="Taken and without effect: Services without endpoints answer 503 in any case, as with "
+        "allowEmptyServices of Traefik's provider.",
+    )
+    traefik_default_rule_syntax: RuleSyntax = Field(
+        default="v3",
+        description="Syntax of rules of Traefik's resources that do not say theirs, v3 or v2; v3 by default, as in "
+        "Traefik.",
+    )
+    traefik_native_lb_by_default: bool = Field(
+        default=False,
+        description="Have Services of Traefik's resources asked at their cluster IP unless they say otherwise; off by "
+        "default, as nativeLBByDefault of its provider is.",
+    )
+    traefik_namespaces: list[str] = Field(
+        default=[],
+        description="Namespaces whose Traefik resources are read, such as shop or team-*; all by default, as with "
+        "namespaces of its provider.",
+    )
+    traefik_label_selector: str = Field(
+        default="",
+        description="Labels of the Traefik resources that are read, such as team=shop; all are by default, as with "
+        "labelSelector of its provider.",
+    )
+    entrypoints: dict[str, EntryPointSettings] = Field(
+        default={},
+        description="Entry points that Traefik's resources name, besides web and websecure, which are the gateways' "
+        "HTTP and HTTPS ports: db=5432/tcp,dns=53/udp, or a table each in the TOML file; none by default.",
+    )
     plugin_names: list[str] = Field(
         default=[],
         description="Third-party plugins of the gateways; none by default, as those whose packages are installed "
@@ -72,6 +119,11 @@ class TranslatorSettings(LeaseSettings, StoreSettings):
         default="ingress-nginx/ingress-nginx-controller",
         description="ConfigMap with the options of ingress-nginx, whose Ingresses are adopted; that of its chart by "
         "default.",
+    )
+    nginx_annotations_prefix: str = Field(
+        default=NGINX_PREFIX,
+        description="Prefix of the annotations of ingress-nginx, as its --annotations-prefix; by default "
+        "nginx.ingress.kubernetes.io, as there. Watchers need the same.",
     )
     nginx_tcp_services: str = Field(
         default="ingress-nginx/tcp-services",
@@ -212,7 +264,7 @@ class TranslatorSettings(LeaseSettings, StoreSettings):
     def _check_table(cls, value: str) -> str:
         return check_table_name(value)
 
-    @field_validator("clusters", "namespaces", "global_rule_namespaces")
+    @field_validator("clusters", "namespaces", "global_rule_namespaces", "traefik_namespaces")
     @classmethod
     def _check_patterns(cls, values: list[str]) -> list[str]:
         check_patterns(values)
@@ -226,10 +278,26 @@ class TranslatorSettings(LeaseSettings, StoreSettings):
                 raise ValueError(f"{value!r} is neither an IP address nor a DNS name in lower case")
         return values
 
-    @field_validator("nginx_watch_namespace_selector")
+    @field_validator("nginx_annotations_prefix")
+    @classmethod
+    def _check_prefix(cls, value: str) -> str:
+        return check_nginx_prefix(value)
+
+    @field_validator("nginx_watch_namespace_selector", "traefik_label_selector")
     @classmethod
     def _check_selector(cls, value: str) -> str:
         read_selector(value)
+        return value
+
+    @field_validator("entrypoints", mode="before")
+    @classmethod
+    def _split_entry_points(cls, value: Any) -> Any:
+        return split_names(value)
+
+    @field_validator("entrypoints")
+    @classmethod
+    def _check_entry_points(cls, value: dict[str, EntryPointSettings]) -> dict[str, EntryPointSettings]:
+        read_entry_points(value)
         return value
 
     @field_validator("rollout_shares")
@@ -262,6 +330,7 @@ class TranslatorSettings(LeaseSettings, StoreSettings):
                 config_map=self.nginx_configmap,
                 tcp_services=self.nginx_tcp_services,
                 udp_services=self.nginx_udp_services,
+                annotations_prefix=self.nginx_annotations_prefix,
                 disable_catch_all=self.nginx_disable_catch_all,
                 take_status=self.take_status,
                 enable_ssl_passthrough=self.nginx_enable_ssl_passthrough,
@@ -271,6 +340,16 @@ class TranslatorSettings(LeaseSettings, StoreSettings):
                 default_certificate=self.nginx_default_ssl_certificate,
                 namespace_selector=self.nginx_watch_namespace_selector,
             ),
+            traefik=TraefikSettings(
+                ingress_class=self.traefik_ingress_class,
+                allow_cross_namespace=self.traefik_allow_cross_namespace,
+                allow_external_names=self.traefik_allow_external_name_services,
+                default_rule_syntax=self.traefik_default_rule_syntax,
+                native_lb_by_default=self.traefik_native_lb_by_default,
+                namespaces=tuple(self.traefik_namespaces),
+                label_selector=self.traefik_label_selector,
+            ),
+            entry_points=read_entry_points(self.entrypoints),
         )
 
     @property

@@ -12,6 +12,7 @@ from headgate.common.clusters import read_settings
 from headgate.common.deltas import Delta, LastGood
 from headgate.common.problems import Problem
 from headgate.common.resources import JsonObject, ObjectRef
+from headgate.common.resources.references import NGINX_PREFIX
 from headgate.common.selection import EVERYTHING, Selection
 from headgate.common.table import DEFAULT_TABLE
 from headgate.common.table.upstream_key import UpstreamKey
@@ -23,6 +24,7 @@ from headgate.translator.fragments.fragment import CertificateRef, Fragment, wit
 from headgate.translator.fragments.upstream_refs import UpstreamRef
 from headgate.translator.objects.dialect import Dialect, TranslatedKind
 from headgate.translator.objects.life_cycle import check_object, is_ours, refuse_object, translate_object
+from headgate.translator.objects.nginx_prefix import problem_as_written, with_prefix
 from headgate.translator.sources.certificates import CERTIFICATE
 from headgate.translator.sources.endpoints import ENDPOINT_SLICES, LEGACY_ENDPOINTS
 from headgate.translator.sources.policies import OWNERSHIP, ObjectTarget
@@ -31,6 +33,7 @@ from headgate.translator.sources.sharing import CLUSTERS, SERVICE_EXPORTS
 from headgate.translator.upstreams.held import held_upstream
 from headgate.translator.upstreams.resolution import UPSTREAM, ResolvedUpstream
 from headgate.translator.world.attachments import Provider, Providers
+from headgate.translator.world.entry_point_listeners import listeners_of
 from headgate.translator.world.graph import Graph, Level, Lookups, Node, Output, Rule
 from headgate.translator.world.in_place import InPlace
 from headgate.translator.world.settings import DEFAULT_SETTINGS, TranslationSettings
@@ -77,7 +80,7 @@ class Translation:
         table: str = DEFAULT_TABLE,
         boundaries: Boundaries = DEFAULT_BOUNDARIES,
         *,
-        has_history: bool = True,
+        is_followed: bool = True,
     ) -> None:
         """Begin with an empty world.
 
@@ -87,22 +90,27 @@ class Translation:
             selection: which clusters and namespaces the table is made of; callers leave out the objects of others.
             table: its name, by which clusters' gateways are chosen.
             boundaries: how far the objects of one namespace reach.
-            has_history: whether an earlier version may stand in for one with errors. Where there are none, objects are
-                not judged by themselves before they are translated, which says the same of them.
+            is_followed: whether objects change once all is settled. If not, no earlier version can stand in for one
+                with errors, so objects are not judged by themselves before they are translated, which says the same of
+                them; and it is not remembered what each of them looked up.
         """
         self.selection = selection
         clusters = replace(CLUSTERS, read=lambda manifest: read_settings(manifest).of_table(table))
         translated = [kind for dialect in dialects for kind in dialect.kinds]
         read = [*_TABLE_KINDS, clusters, *(kind for dialect in dialects for kind in dialect.reads)]
-        kinds: list[StoredKind[Any]] = [*read, *(kind.stored for kind in translated)]
+        self._nginx_prefix = settings.nginx.annotations_prefix
+        kinds = [with_prefix(stored, self._nginx_prefix) for stored in (*read, *(kind.stored for kind in translated))]
         in_place = InPlace(settings)
-        checks = {kind.stored.name: _checker(kind, in_place) if has_history else _unchecked for kind in translated}
+        checks = {kind.stored.name: _checker(kind, in_place) if is_followed else _unchecked for kind in translated}
         self.world = World(kinds, checks)
         providers = [Provider(OWNERSHIP, _ownership_finder(translated))]
         self.graph = Graph(
-            self.world, settings, Providers([*providers, *(one for dialect in dialects for one in dialect.provides)])
+            self.world,
+            settings,
+            Providers([*providers, *(one for dialect in dialects for one in dialect.provides)]),
+            is_followed=is_followed,
         )
-        self.assembly = Assembly(boundaries)
+        self.assembly = Assembly(boundaries, listeners_of(settings.entry_points))
         self.held: dict[UpstreamKey, ResolvedUpstream] = {}
         """Upstreams of held tables that were resolved since the caller last cleared this."""
         self._held: frozenset[UpstreamKey] = frozenset()
@@ -236,7 +244,18 @@ class Translation:
     def condition(self, ref: ObjectRef) -> ObjectStatus | None:
         """Return how an object stands; None where it is gone or not ours."""
         fragment = self.assembly.fragments.get(ref)
-        return None if fragment is None else judge(fragment, self.assembly)
+        if fragment is None:
+            return None
+        status = judge(fragment, self.assembly)
+        if self._nginx_prefix == NGINX_PREFIX:
+            return status
+        found = (status.problems, status.errors, status.unresolved)
+        problems, errors, unresolved = (tuple(map(self.as_written, each)) for each in found)
+        return replace(status, problems=problems, errors=errors, unresolved=unresolved)
+
+    def as_written(self, problem: Problem) -> Problem:
+        """Return a problem that names annotations with the prefix that they have in manifests."""
+        return problem_as_written(problem, self._nginx_prefix)
 
 
 def _need(ref: UpstreamRef | CertificateRef) -> Node:

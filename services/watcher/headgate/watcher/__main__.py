@@ -27,7 +27,7 @@ from headgate.watcher.publishing.recipients import wait_for_recipients
 from headgate.watcher.publishing.requesters import Requesters
 from headgate.watcher.settings import WatcherSettings
 from headgate.watcher.sources import SourceEvent
-from headgate.watcher.sources.kubernetes.source import KubernetesScope, KubernetesSource
+from headgate.watcher.sources.kubernetes.source import KubernetesScope, KubernetesSource, SecretScope
 from headgate.watcher.sources.manifests.source import ManifestSource
 from headgate.watcher.status.log import StatusLog
 from headgate.watcher.status.writer import StatusWriter
@@ -120,7 +120,8 @@ class Watcher:
         work = []
         transport = self._source.transport
         kept = make_kept_secret(self._settings, transport, self._namespace)
-        if server := make_admission_server(self._settings, bus, recipients, kept, self._requesters, self._kinds):
+        find = self._source.find_unreported
+        if server := make_admission_server(self._settings, bus, recipients, find, kept, self._requesters, self._kinds):
             context.admin.add_readiness("admission", server.readiness)
             work.append(server.run())
         if kept:
@@ -214,9 +215,11 @@ def _make_source(settings: WatcherSettings, kinds: Kinds) -> ManifestSource | Ku
     scope = KubernetesScope(
         tuple(settings.namespaces),
         settings.ingress_selector,
-        reads_all_secrets=settings.watch_secrets == "all",
+        secrets=SecretScope(settings.watch_secrets),
         reads_pods=settings.watch_pods,
         config_maps=tuple(settings.watch_config_maps),
+        follows_config_maps=settings.watch_referenced_config_maps,
+        nginx_prefix=settings.nginx_annotations_prefix,
         reads_cluster_scoped=settings.watch_cluster_scoped,
     )
     return KubernetesSource(scope, settings.kubeconfig, settings.context or None, choices=kinds.choices)

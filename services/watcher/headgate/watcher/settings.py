@@ -9,6 +9,7 @@ from pydantic import Field, field_validator, model_validator
 
 from headgate.common.clusters import check_cluster_name
 from headgate.common.leadership.settings import LeaseSettings
+from headgate.common.resources.references import NGINX_PREFIX, check_nginx_prefix
 from headgate.common.selection import check_table_name
 from headgate.common.table import DEFAULT_TABLE
 
@@ -54,10 +55,11 @@ class WatcherSettings(LeaseSettings):
     ingress_selector: str = Field(
         default="", description="Label selector for Ingresses, as kubectl takes it; all by default."
     )
-    watch_secrets: Literal["tls", "all"] = Field(
-        default="tls",
-        description="Secrets that are read from a cluster: those of type kubernetes.io/tls (the default), or also "
-        "those that people write, as the secretRef of Apache APISIX' resources needs them (all). All are sealed.",
+    watch_secrets: Literal["tls", "referenced", "all"] = Field(
+        default="referenced",
+        description="Secrets that are read from a cluster: those of type kubernetes.io/tls (tls), also those that "
+        "an object names, as in auth-secret or secretRef (referenced, the default, as controllers before us do), or "
+        "all that people write. All are sealed.",
     )
     watch_pods: bool = Field(
         default=False,
@@ -67,6 +69,16 @@ class WatcherSettings(LeaseSettings):
     watch_config_maps: list[str] = Field(
         default=["ingress-nginx/ingress-nginx-controller", "ingress-nginx/tcp-services", "ingress-nginx/udp-services"],
         description="ConfigMaps that are read, as namespace/name: by default those of ingress-nginx.",
+    )
+    watch_referenced_config_maps: bool = Field(
+        default=True,
+        description="Read the ConfigMaps too that objects name, as in custom-headers; on by default. It takes the "
+        "right to list and watch ConfigMaps, and without that right it must be off.",
+    )
+    nginx_annotations_prefix: str = Field(
+        default=NGINX_PREFIX,
+        description="Prefix of the annotations of ingress-nginx that name Secrets and ConfigMaps; the translator's has "
+        "to be the same. nginx.ingress.kubernetes.io by default.",
     )
     sealing_public_keys: list[str] = Field(
         default=[],
@@ -201,6 +213,11 @@ class WatcherSettings(LeaseSettings):
                     f"{value!r} must be a DNS name, such as headgate-admission.headgate.svc, or an address"
                 )
         return [*dict.fromkeys(values)]
+
+    @field_validator("nginx_annotations_prefix")
+    @classmethod
+    def _check_prefix(cls, value: str) -> str:
+        return check_nginx_prefix(value)
 
     @field_validator("ingress_selector")
     @classmethod

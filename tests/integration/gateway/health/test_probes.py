@@ -276,6 +276,12 @@ async def test_an_http_check_of_an_h2c_upstream_is_made_over_http2() -> None:
         assert await probe(target(port, check, BackendProtocol.H2C)) == "status 503"
 
 
+async def test_an_http_check_of_an_fcgi_upstream_is_content_with_a_connection() -> None:
+    async with serving(Http2(plain_answer(503))) as port:
+        assert await probe(target(port, ActiveCheck(), BackendProtocol.FCGI)) is None
+    assert await probe(target(port, ActiveCheck(), BackendProtocol.FCGI)) is not None
+
+
 def test_a_long_service_name_has_a_length_of_two_bytes() -> None:
     assert health_request("x" * 200)[:8] == b"\0\0\0\0\xcb\x0a\xc8\x01"
 

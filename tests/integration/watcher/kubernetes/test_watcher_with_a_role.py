@@ -13,7 +13,15 @@ from fakes.kubernetes.rights import RoleHolder
 from fakes.service_process import running_service
 from fakes.stores.nats import real_bus
 from fakes.waiting import until
-from headgate.common.resources import APISIX_KINDS, GATEWAY_KINDS, ObjectRef, ResourceKind, StatusShape
+from headgate.common.resources import (
+    APISIX_KINDS,
+    GATEWAY_KINDS,
+    OLDER_TRAEFIK_KINDS,
+    TRAEFIK_KINDS,
+    ObjectRef,
+    ResourceKind,
+    StatusShape,
+)
 from headgate.common.sealing import load_or_create_key_pair
 from headgate.common.status import (
     AncestorRef,
@@ -29,7 +37,7 @@ ROLE = Path(__file__).parents[4] / "deploy" / "tenant" / "watcher.yaml"
 TENANT, OTHER = "team-a", "team-b"
 TOKEN = "of the service account"
 NOW = datetime.now(UTC)
-OF_APISIX = [kind for kind in APISIX_KINDS if kind.namespaced]
+CUSTOM = [kind for kind in (*APISIX_KINDS, *TRAEFIK_KINDS, *OLDER_TRAEFIK_KINDS) if kind.namespaced]
 """What a Role can permit."""
 LEASE = "headgate-watcher-team-a"
 _POLICIES = frozenset(kind.kind for kind in APISIX_KINDS if kind.status is StatusShape.ANCESTORS)
@@ -48,14 +56,14 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
     account = RoleHolder.of(ROLE, TENANT)
     async with FakeKubernetes() as api, real_bus() as (server, bus):
         api.accounts[TOKEN] = account
-        for kind in (*GATEWAY_KINDS, *APISIX_KINDS):
+        for kind in (*GATEWAY_KINDS, *APISIX_KINDS, *TRAEFIK_KINDS, *OLDER_TRAEFIK_KINDS):
             resource = Resource(kind.group, kind.resource, kind.kind, kind.namespaced, is_custom=True)
             api.install(f"{kind.group}/{kind.versions[0]}", resource)
         for namespace in (TENANT, OTHER):
             api.apply(ingress("web", namespace=namespace))
             api.apply(service("web", namespace=namespace))
-            for kind in OF_APISIX:
-                api.apply(_apisix(kind, namespace))
+            for kind in CUSTOM:
+                api.apply(_custom(kind, namespace))
         stores = await NatsStores.open(bus)
         flags = (
             f"--kubeconfig={api.write_kubeconfig(tmp_path / 'config', user={'token': TOKEN})}",
@@ -67,7 +75,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
             yield World(api, account, stores)
 
 
-def _apisix(kind: ResourceKind, namespace: str) -> dict[str, object]:
+def _custom(kind: ResourceKind, namespace: str) -> dict[str, object]:
     metadata = {"name": "web", "namespace": namespace}
     return {"apiVersion": f"{kind.group}/{kind.versions[0]}", "kind": kind.kind, "metadata": metadata, "spec": {}}
 
@@ -88,7 +96,7 @@ def _update(api: FakeKubernetes, group: str, version: str, resource: str, kind: 
         ref=ObjectRef(TENANT, group, resource, namespace, "web"),
         api_version=f"{group}/{version}" if group else version,
         kind=kind,
-        uid=api.get(resource, "web", namespace)["metadata"]["uid"],
+        uid=api.get(resource, "web", namespace, group)["metadata"]["uid"],
         is_accepted=True,
         addresses=(LoadBalancerAddress(ip="192.0.2.7"),) if kind == "Ingress" else None,
         conditions=(accepted,),
@@ -100,7 +108,7 @@ def _update(api: FakeKubernetes, group: str, version: str, resource: str, kind: 
 KINDS = (
     ("networking.k8s.io", "v1", "ingresses", "Ingress"),
     ("", "v1", "services", "Service"),
-    *((kind.group, kind.versions[0], kind.resource, kind.kind) for kind in OF_APISIX),
+    *((kind.group, kind.versions[0], kind.resource, kind.kind) for kind in CUSTOM),
 )
 
 
@@ -120,10 +128,10 @@ async def test_what_it_writes_is_in_its_namespace(world: World) -> None:
     for kind in KINDS:
         await world.stores.statuses.post(_update(api, *kind, TENANT))
     await until(lambda: len(api.events()) == len(KINDS))
-    await until(lambda: all(api.get(resource, "web", TENANT).get("status") for _, _, resource, _ in KINDS))
+    await until(lambda: all(api.get(resource, "web", TENANT, group).get("status") for group, _, resource, _ in KINDS))
     assert {event["metadata"]["namespace"] for event in api.events()} == {TENANT}
     assert [lease["metadata"]["namespace"] for lease in api.all("leases")] == [TENANT]
-    assert not any(api.get(resource, "web", OTHER).get("status") for _, _, resource, _ in KINDS)
+    assert not any(api.get(resource, "web", OTHER, group).get("status") for group, _, resource, _ in KINDS)
 
 
 async def test_a_status_for_another_namespace_is_refused_by_the_cluster(world: World) -> None:

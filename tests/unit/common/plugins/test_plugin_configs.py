@@ -71,7 +71,7 @@ def fault_of(name: str, config: dict[str, object] | None = None, **more: object)
         ("proxy-rewrite", {"headers": {"set": {"a b": "c"}}}, "'a b' is not the name of a header"),
         ("forward-auth", {"uri": "auth:9000"}, "'auth:9000' is not a URL as http://service.namespace:8080/path"),
         ("fault-injection", {"abort": {"http_status": 500, "vars": [["a", "??", 1]]}}, "there is no operator '??'"),
-        ("error-page", {"uri": "http://a", "statuses": ["40x"]}, "a status is a number from 300 to 599"),
+        ("error-page", {"uri": "http://a", "statuses": ["40x"]}, "a status is a number from 200 to 599"),
         ("gzip", {"comp_level": 10}, "config.comp_level: must be less than or equal to 9, but is 10"),
         ("basic-auth", {"users": [{"username": "u", "hash": "$5$x"}]}, "user u: this kind of hash is not supported"),
         ("basic-auth", {"htpasswd": "u:{SSHA}AAAA"}, "user u: this SHA hash is not whole"),

@@ -86,7 +86,7 @@ async def test_cancelling_waits_and_takes_nothing_as_well() -> None:
 
 
 async def test_a_task_that_swallows_a_cancellation_is_cancelled_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headgate.common.service.tasks._ASK_AGAIN_S", 0.01)
+    monkeypatch.setattr("headgate.common.service.tasks.ASK_AGAIN_S", 0.01)
 
     async def swallow() -> None:
         with suppress(asyncio.CancelledError):

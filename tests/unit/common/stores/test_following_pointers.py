@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
 from datetime import UTC, datetime
 
+from fakes.virtual_time import in_virtual_time
 from headgate.common.snapshot import Pointer, Version
 from headgate.common.stores.pointers import Tell, follow_pointer
 
@@ -39,6 +40,7 @@ class Store:
         return follow_pointer("default", self.read, self.watch, WITHOUT_DISTURBANCES)
 
 
+@in_virtual_time
 async def test_an_announcement_that_comes_late_takes_nobody_back() -> None:
     store = Store(pointer(59))
     async with aclosing(store.follow()) as pointers, asyncio.timeout(5):  # type: ignore[type-var]

@@ -9,6 +9,7 @@ import pytest
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import ResponseError
 
+from fakes.virtual_time import in_virtual_time
 from fakes.waiting import until
 from headgate.common.errors import NotPermitted, StoreError, StoreUnavailable
 from headgate.common.service.tasks import cancel
@@ -118,11 +119,10 @@ async def test_an_answer_to_nothing_ends_the_connection() -> None:
             await running
 
 
-async def test_silence_ends_a_connection_that_owes_an_answer_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wire, "SILENCE_S", 0.1)
-    monkeypatch.setattr(wire, "_LOOK_S", 0.02)
+@in_virtual_time
+async def test_silence_ends_a_connection_that_owes_an_answer_and_no_other() -> None:
     async with piped() as (scripted, pipe, running):
-        await asyncio.sleep(0.3)
+        await asyncio.sleep(3 * wire.SILENCE_S)
         assert not running.done()
         [asked] = await ask_all(pipe, scripted, "A")
         with pytest.raises(StoreUnavailable, match="no answer"):

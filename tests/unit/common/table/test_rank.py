@@ -50,9 +50,15 @@ def test_a_greater_count_of_a_later_field_does_not_outweigh_an_earlier_one() -> 
 
 
 def test_among_routes_for_the_same_requests_one_that_gives_way_loses_whatever_its_priority() -> None:
-    order = [Rank(path_priority=1), Rank(written_length=2), Rank(), Rank(path_priority=9, is_default=True)]
+    order = [
+        Rank(priority=1),
+        Rank(path_priority=1),
+        Rank(written_length=2),
+        Rank(),
+        Rank(priority=9, path_priority=9, is_default=True),
+    ]
     assert sorted(reversed(order), key=lambda rank: rank.within_match) == order
-    assert Rank(priority=1, comparisons=1).within_match == Rank().within_match
+    assert Rank(headers=1, comparisons=1).within_match == Rank().within_match
 
 
 def test_priority_goes_before_the_kind_of_path_and_that_before_its_length() -> None:

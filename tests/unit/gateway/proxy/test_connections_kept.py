@@ -110,6 +110,7 @@ async def test_request_is_sent_again_once_only() -> None:
         assert len(proxy.origin.conversations) == 2
 
 
+@in_virtual_time
 async def test_connection_that_the_upstream_closed_is_not_used_for_a_post() -> None:
     async with proxied(answering(OK, then_close=True)) as proxy:
         client = await proxy.connect()

@@ -273,7 +273,7 @@ async def test_what_came_before_a_request_left_is_not_its_answer() -> None:
         client = await proxy.connect()
         await client.send(GET)
         await client.answer()
-        await asyncio.sleep(0.1)
+        await until(lambda: proxy.target.pools[0].idle_count == 1)
         upstream = proxy.origin.conversations[0].writer.get_extra_info("socket")
         downstream = client.writer.get_extra_info("socket")
         # Both wait when the proxy looks next: its client's request, and what nobody asked for.

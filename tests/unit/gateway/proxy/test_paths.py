@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from fakes.gateway.proxied import proxied
 from fakes.peers.http2 import http2_client, request
 from headgate.gateway.proxy.config import ProxyConfig
-from headgate.gateway.proxy.heads.paths import PathNormalization, normalize
+from headgate.gateway.proxy.heads.paths import PathNormalization, decode_path, normalize, plain_escapes
 
 REWRITTEN = [
     # (sent, matched, forwarded)
@@ -157,3 +157,16 @@ async def test_http2_paths_are_read_alike() -> None:
         assert (await client.fetch(request(b"GET", b"/public/%2e%2e/admin"))).status == 200
         assert (await client.fetch(request(b"GET", b"/public/..%2fadmin"))).status == 400
         assert [head.split(b" ")[1] for head in proxy.origin.heads] == [b"/admin"]
+
+
+@pytest.mark.parametrize("character", ":/?#[]@!$&'()*+,;=%")
+def test_escapes_of_reserved_characters_stay(character: str) -> None:
+    assert decode_path(f"/%{ord(character):02X}".encode()) == f"/%{ord(character):02X}".encode()
+
+
+@given(st.binary(max_size=8).map(lambda path: b"/" + path))
+def test_all_other_escapes_are_decoded(path: bytes) -> None:
+    escaped = b"".join(b"%%%02X" % byte for byte in path)
+    decoded = decode_path(plain_escapes(escaped))
+    assert unquote_to_bytes(decoded) == path
+    assert all(b"%%%02X" % byte not in decoded for byte in path if byte not in b":/?#[]@!$&'()*+,;=%")

@@ -154,7 +154,7 @@ async def read_slowly(port: int, piece: int, pause_s: float, within_s: float) ->
         ends = loop.time() + within_s
         while loop.time() < ends:
             received += len(await loop.sock_recv(plain, piece))
-            await asyncio.sleep(pause_s)
+            await asyncio.sleep(pause_s)  # in real time, as the kernel has its own timers where buffers are full
     return received
 
 

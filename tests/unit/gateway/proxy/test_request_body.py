@@ -27,7 +27,8 @@ def test_what_replaces_a_body_is_all_that_is_at_hand() -> None:
 def test_the_next_request_begins_without_what_held_for_the_last() -> None:
     body = RequestBody(body_budget(1000))
     body.start(b"a", b"X: 1\r\n")
-    body.hold(10)
+    body.hold(10, passes_on=True)
     body.is_kept, body.is_replaced, body.limit = False, True, 5
     body.begin()
     assert (body.is_held, body.is_kept, body.is_replaced, body.limit, body.received) == (False, True, False, -1, 0)
+    assert not body.passes_on

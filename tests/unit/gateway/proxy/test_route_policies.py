@@ -7,6 +7,7 @@ import pytest
 
 from fakes.gateway.proxied import OK, Conversation, Script, Target, answering, proxied
 from fakes.virtual_time import in_virtual_time
+from fakes.waiting import until, until_still
 from headgate.gateway.proxy.config import ProxyConfig
 from headgate.gateway.proxy.endpoint_pool import EndpointPool
 from headgate.gateway.proxy.policies import RetryPolicy, RoutePolicies
@@ -270,7 +271,9 @@ async def test_an_answer_is_kept_for_a_slow_client_so_that_its_upstream_is_free(
             await asyncio.wait_for(sent.wait(), 10)
             assert proxy.target.pools[0].idle_count == 1
         else:
-            await asyncio.sleep(0.3)
+            await until(lambda: bool(proxy.origin.heads))
+            waiting = proxy.origin.conversations[0].writer.transport
+            assert await until_still(waiting.get_write_buffer_size) > 0  # behind full buffers of the kernel
             assert not sent.is_set()
         client.writer.transport.resume_reading()
         await client.head()
@@ -291,5 +294,5 @@ async def test_a_client_that_still_reads_what_was_kept_for_it_is_not_idle() -> N
         read = 0
         while read < size:
             read += len(await client.reader.read(1 << 20))
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0.01)  # slower than the kernel's buffers, in real time
         assert read == size

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from fakes.gateway.proxied import Conversation, proxied
 from headgate.gateway.proxy.errors import BadMessage
 from headgate.gateway.proxy.heads.grammar import REQUEST_LINE
-from headgate.gateway.proxy.heads.head import RequestFields, read_answer_head, read_request_fields
+from headgate.gateway.proxy.heads.head import RequestFields
+from headgate.gateway.proxy.heads.reading import read_answer_head, read_request_fields
 from headgate.gateway.proxy.http1.parser import AnswerParser, RequestParser
 
 _LINE = st.sampled_from(

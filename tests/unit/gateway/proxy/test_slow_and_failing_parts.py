@@ -146,9 +146,12 @@ async def test_a_connection_that_is_closed_while_its_client_reads_nothing_ends_i
         await send(GET)
         await until(lambda: bool(connections))
         (connection,) = connections
-        while not connection.transport.get_write_buffer_size():
+
+        async def fills_buffers() -> bool:
             await send(GET)
-            await asyncio.sleep(0.03)
+            return connection.transport.get_write_buffer_size() > 0
+
+        await until(fills_buffers)
         assert not connection.write_paused
         proxy.router.target = Target([proxy.pools.get("127.0.0.1", 1)])
         await send(GET.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))

@@ -1,6 +1,7 @@
 """Which route has a port or a server name."""
 
 from fakes.gateway.streams import stream
+from headgate.common.table.hosts import MAX_HOST_PATTERNS
 from headgate.gateway.balancing.upstream import UpstreamHolder
 from headgate.gateway.net.port_set import PortKey
 from headgate.gateway.streams.ports import HTTPS_PORT, plan_ports
@@ -25,11 +26,17 @@ def test_tcp_and_udp_have_ports_of_their_own() -> None:
 
 
 def test_the_least_key_has_a_port_that_several_want_whatever_their_order() -> None:
-    routes = [compiled(1, "b"), compiled(1, "a"), tls("c", "x", port=1)]
+    routes = [compiled(1, "b"), compiled(1, "a")]
     for order in (routes, routes[::-1]):
         plan = plan_ports(order)
         assert plan.ports[PortKey("tcp", 1)].only is routes[1]
-        assert plan.problems == {"b": "port 1 belongs to a", "c": "port 1 belongs to a"}
+        assert plan.problems == {"b": "port 1 belongs to a"}
+
+
+def test_tls_and_other_connections_share_a_port() -> None:
+    routes = [compiled(1, "a"), tls("c", "x", port=1)]
+    port = plan_ports(routes).ports[PortKey("tcp", 1)]
+    assert (port.only, port.names.find("x"), port.names.find("y")) == (routes[0], routes[1], None)
 
 
 def test_exact_names_go_before_wildcards_and_those_before_the_rest() -> None:
@@ -47,21 +54,30 @@ def test_without_a_route_for_the_rest_other_names_have_none() -> None:
     assert names.find("") is None
 
 
+def test_routes_of_one_name_differ_by_the_protocols_that_clients_offer() -> None:
+    routes = tls("b", "x"), tls("a", "x", alpn=("h2", "h3")), tls("c", "x", alpn=("h2", "h3")), tls("r", alpn=("h2",))
+    plan = plan_ports(routes)
+    names = plan.ports[PortKey("tcp", 443)].names
+    offers = (("x", ("h2",)), ("x", ("http/1.1",)), ("x", ()), ("other", ("h2",)), ("other", ()))
+    found = [names.find(*offer) for offer in offers]
+    assert [route and route.entry.key for route in found] == ["a", "b", "b", "r", None]
+    assert plan.problems == {"c": "x on port 443 belongs to a"}
+
+
 def test_a_name_and_the_rest_of_a_port_belong_to_one_route() -> None:
-    plan = plan_ports([tls("a", "x", "y"), tls("b", "y", "z"), tls("c"), tls("d"), compiled(443, "e")])
+    plan = plan_ports([tls("a", "x", "y"), tls("b", "y", "z"), tls("c"), tls("d")])
     names = plan.ports[PortKey("tcp", 443)].names
     assert [names.find(name).entry.key for name in ("x", "y", "z", "other")] == ["a", "a", "b", "c"]
     assert plan.problems == {
         "b": "y on port 443 belongs to a",
         "d": "the rest of port 443 belongs to c",
-        "e": "port 443 belongs to a, which is for TLS",
     }
 
 
-def test_the_rest_of_the_https_port_is_never_a_streams() -> None:
-    plan = plan_ports([tls("a", port=HTTPS_PORT), tls("b", "x", port=HTTPS_PORT)])
-    assert plan.ports[PortKey("tcp", HTTPS_PORT)].names.find("other") is None
-    assert "HTTP" in plan.problems["a"]
+def test_the_rest_of_the_https_port_is_a_streams_but_for_names_that_https_has() -> None:
+    rest = tls("a", port=HTTPS_PORT)
+    names = plan_ports([rest, tls("b", "x", port=HTTPS_PORT)]).ports[PortKey("tcp", HTTPS_PORT)].names
+    assert (names.find("other"), names.find("other", has_rest=False)) == (rest, None)
 
 
 def test_one_route_that_expects_proxy_headers_asks_for_its_whole_port() -> None:
@@ -83,3 +99,32 @@ def test_a_udp_route_that_expects_proxy_headers_takes_no_datagram_and_says_why()
         "the PROXY protocol is for TCP, datagrams have no header"
     }
     assert compiled(53, "dns", protocol="tcp", accept_proxy_protocol=True).problem == ""
+
+
+def test_patterns_go_behind_names_and_wildcards_the_longer_first() -> None:
+    exact, wildcard, rest = tls("e", "a.b.c"), tls("w", "*.b.c"), tls("r")
+    short, long = tls("s", "~b"), tls("l", r"~^[xy]\.b")
+    names = plan_ports([rest, short, long, wildcard, exact]).ports[PortKey("tcp", 443)].names
+    assert [names.find(name).entry.key for name in ("a.b.c", "x.b.c", "x.b.d", "z.b.d", "d", "")] == list("ewlsrr")
+
+
+def test_of_routes_that_take_a_name_the_one_with_the_highest_priority_wins() -> None:
+    exact, wildcard = tls("e", "a.b.c", priority=20), tls("w", "*.b.c", priority=19)
+    pattern, rest = tls("p", "~b", priority=21), tls("r", priority=-1)
+    names = plan_ports([rest, pattern, wildcard, exact]).ports[PortKey("tcp", 443)].names
+    assert [names.find(name).entry.key for name in ("a.b.c", "x.b.c", "x.c.c")] == ["p", "p", "r"]
+    names = plan_ports([tls("r", priority=1), tls("e", "a.b.c", "x")]).ports[PortKey("tcp", 443)].names
+    assert names.find("x").entry.key == "r"
+
+
+def test_a_pattern_that_cannot_be_had_is_left_out_and_named() -> None:
+    plan = plan_ports([tls("a", "~(", "x"), tls("b")])
+    names = plan.ports[PortKey("tcp", 443)].names
+    assert [names.find(name).entry.key for name in ("x", "y")] == ["a", "b"]
+    assert "no RE2 pattern" in plan.problems["a"]
+
+
+def test_a_port_has_a_bounded_number_of_patterns_the_longest() -> None:
+    plan = plan_ports([tls(f"{number:03}", f"~^{'a' * number}$") for number in range(1, MAX_HOST_PATTERNS + 2)])
+    assert list(plan.problems) == ["001"]
+    assert "at most 256 patterns" in plan.problems["001"]

@@ -96,6 +96,47 @@ def test_a_comparison_takes_a_request_or_not(condition: Compare, expected: bool)
 
 
 @pytest.mark.parametrize(
+    ("subject", "operator", "value", "expected"),
+    [
+        ("header:accept", "equals", "text/html", True),
+        ("header:Accept", "equals", "text/plain", True),
+        ("header:accept", "equals", "text/html, text/plain", False),
+        ("header:accept", "regex", "^text/plain$", True),
+        ("header:cookie", "contains", "a=3", True),
+        ("header:host", "equals", "shop.foo.com", True),
+        ("header:x-none", "equals", "", False),
+        ("query:q", "equals", "blue", True),
+        ("query:q", "equals", "red shoes", True),
+        ("query:flag", "equals", "", True),
+        ("query:none", "equals", "", False),
+    ],
+)
+def test_one_of_several_values_satisfies_a_comparison(subject: str, operator: str, value: str, expected: bool) -> None:
+    condition = compare(subject, operator, value).model_copy(update={"any_value": True})
+    assert compile_condition(condition).takes(REQUEST) is expected
+    assert bool(why_not(condition, REQUEST)) is not expected
+
+
+def test_only_headers_and_query_parameters_have_several_values() -> None:
+    with pytest.raises(ValueError, match="any_value is for headers and query parameters only"):
+        Compare(subject=Subject.PATH, values=("/",), any_value=True)
+
+
+def test_who_is_connected_may_be_another_than_the_client() -> None:
+    facts = request_facts("/", client="192.0.2.77")
+    assert compile_condition(compare("peer", "equals", "192.0.2.77")).takes(facts)
+    facts.peer = b"10.0.0.1"
+    assert compile_condition(compare("peer", "network", "10.0.0.0/8")).takes(facts)
+    assert not compile_condition(compare("client", "network", "10.0.0.0/8")).takes(facts)
+
+
+def test_a_path_is_compared_with_its_escapes_decoded() -> None:
+    facts = request_facts("/a%20b%2Fc?d")
+    assert compile_condition(compare("decoded-path", "equals", "/a b%2Fc")).takes(facts)
+    assert compile_condition(compare("path", "equals", "/a%20b%2Fc")).takes(facts)
+
+
+@pytest.mark.parametrize(
     ("client", "network", "expected"),
     [
         ("2001:db8::1", "2001:db8::/32", True),

@@ -1,33 +1,25 @@
 """Virtual hosts on listeners: host patterns, isolation on one port, and which host order a listener has."""
 
 import logging
-import sys
-from collections.abc import Callable, Iterable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from fakes.gateway.requests import PLAIN, AskedRequest, request
+from fakes.gateway.requests import PLAIN
 from fakes.gateway.table import ORIGIN, compiled, host, listener, load, new_compiler, route
+from fakes.gateway.winners import explained, table_of, winner
 from headgate.common.table import (
-    Compare,
     HostKey,
     Listener,
-    Rank,
-    Route,
-    Subject,
     TableEntry,
     VirtualHost,
 )
 from headgate.common.table.hosts import MAX_HOST_PATTERN, MAX_HOST_PATTERNS
 from headgate.common.table_image import TableImage
-from headgate.gateway.proxy.seam import NEEDS_BODY
-from headgate.gateway.table.compiled_table import CompiledTable
 from headgate.gateway.table.compiler import TableCompiler
 from headgate.gateway.table.explaining.explain import explain
-from headgate.gateway.table.explaining.explanation import Explanation
 from headgate.gateway.table.listener_ports import (
     MAX_PORTS,
     OWN_HTTP,
@@ -36,31 +28,9 @@ from headgate.gateway.table.listener_ports import (
     own_ports,
     plan_listeners,
 )
-from headgate.gateway.table.view import CompilerView, EntryView
+from headgate.gateway.table.view import CompilerView
 
 SHOPS = r"~^shop-[0-9]+\.foo\.com$"
-
-
-def table_of(*entries: TableEntry) -> CompiledTable:
-    table = compiled(entries).table
-    assert table is not None
-    return table
-
-
-def winner(
-    table: CompiledTable, asked_host: str, path: str = "/", port: ListenerPort = OWN_HTTP, asked: AskedRequest = PLAIN
-) -> str | None:
-    router = table.router(port)
-    found = router.match(asked_host.encode(), path.encode(), asked) if router is not None else None
-    return found if found is None or found is NEEDS_BODY else found.name
-
-
-def explained(entries: Iterable[TableEntry], url_host: str, path: str = "/", scheme: str = "http") -> Explanation:
-    return explain(EntryView(entries), "GET", url_host, path, scheme=scheme)
-
-
-def ranked(path: str, priority: int, name: str, **fields: object) -> Route:
-    return route(path, name=name).model_copy(update={"rank": Rank(priority=priority), **fields})
 
 
 # Keys
@@ -274,7 +244,6 @@ def test_a_port_number_of_the_gateways_own_is_its_own_port() -> None:
 @pytest.mark.parametrize(
     ("second", "problem"),
     [
-        (listener("gw/b", port=8001, protocol="https"), "port 8001 speaks http for listener gw/a"),
         (listener("gw/b", port=8001, host="*"), "host * on this port belongs to listener gw/a"),
         (listener("gw/b", port=8001, host="~("), "host: '(' is no RE2 pattern: missing ): ("),
     ],
@@ -311,109 +280,6 @@ def test_ten_thousand_listeners_of_one_port_are_planned_in_steps_that_traffic_ca
         count += 1
     assert count > 600
     assert plan.problems == {}
-
-
-# Rank first
-
-
-def test_the_best_rank_of_all_hosts_wins_on_a_listener_that_is_rank_first() -> None:
-    entries = [
-        listener("http", host_order="rank-first"),
-        host("a.com", ranked("/", 10, "host"), ranked("/own", 40, "own")),
-        host("*", ranked("/api", 30, "api"), ranked("/", 1, "rest")),
-    ]
-    table = table_of(*entries)
-    expected = {"/api/x": "*|api", "/x": "a.com|host", "/own": "a.com|own"}
-    assert {path: winner(table, "a.com", path) for path in expected} == expected
-    assert {path: explained(entries, "a.com", path).winner for path in expected} == expected
-    assert winner(table, "b.com", "/x") == "*|rest"
-    assert winner(table, "a.com", "/api/x", OWN_HTTPS) == "a.com|host"
-
-
-def test_explaining_says_what_a_route_of_another_host_lost_by() -> None:
-    entries = [
-        listener("http", host_order="rank-first"),
-        host("a.com", ranked("/", 10, "host"), route("/same", name="exact")),
-        host("*", ranked("/", 30, "rest"), route("/same", name="other")),
-    ]
-    told = explained(entries, "a.com", "/")
-    assert [(each.host, each.route) for each in told.candidates if each.wins] == [("*", "rest")]
-    reasons = {f"{each.host}|{each.route}": each.reason for each in told.candidates}
-    assert reasons["a.com|host"] == "takes the path, but rest has priority 30, this one 10"
-
-
-def test_of_equal_ranks_the_route_of_the_better_host_wins() -> None:
-    entries = [listener("http", host_order="rank-first"), host("*", route("/", name="any")), host("a.com")]
-    assert winner(table_of(*entries), "a.com") == "a.com|prefix /"
-    told = explained(entries, "a.com")
-    assert told.winner == "a.com|prefix /"
-    assert told.candidates[1].reason.endswith("has the same rank, and its host a.com goes first")
-
-
-def test_a_route_that_needs_the_body_is_waited_for_only_if_it_could_win() -> None:
-    asks = Compare(subject=Subject.BODY, name="kind", values=("x",))
-    entries = [
-        listener("http", host_order="rank-first"),
-        host("a.com", ranked("/", 20, "first", when=None), ranked("/late", 40, "late", when=asks)),
-        host("*", ranked("/", 10, "body", when=asks), ranked("/own", 30, "body2", when=asks)),
-    ]
-    table = table_of(*entries)
-    assert winner(table, "a.com", "/", asked=request("/")) == "a.com|first"
-    assert winner(table, "a.com", "/own", asked=request("/own")) is NEEDS_BODY
-    assert winner(table, "a.com", "/late", asked=request("/late")) is NEEDS_BODY
-
-
-@given(
-    st.lists(
-        st.tuples(
-            st.sampled_from(["a.x.com", "*.x.com", "**.com", "~^a", "~x", "*"]),
-            st.sampled_from(["prefix /", "prefix /a", "exact /a", "string-prefix /a", "regex /a.*"]),
-            st.integers(0, 2),
-        ),
-        max_size=12,
-    )
-)
-def test_the_index_agrees_with_asking_every_route_in_order_of_rank(items: list[tuple[str, str, int]]) -> None:
-    hosts: dict[str, list[Route]] = {}
-    for number, (name, match, priority) in enumerate(items):
-        kind, path = match.split()
-        made = route(path, kind, name=str(number)).model_copy(update={"rank": Rank(priority=priority)})
-        hosts.setdefault(name, []).append(made)
-    entries: list[TableEntry] = [host(name, *routes) for name, routes in hosts.items()]
-    entries.append(listener("http", host_order="rank-first"))
-    table = table_of(*entries)
-    for asked in ("a.x.com", "b.x.com", "c.b.x.com", "a.org", "org"):
-        for path in ("/", "/a", "/ab", "/a/b"):
-            assert winner(table, asked, path) == explained(entries, asked, path).winner
-
-
-def test_five_thousand_routes_cost_a_request_what_five_do() -> None:
-    def steps(count: int) -> int:
-        many = [host(f"h{number}.com", ranked("/", number, "r")) for number in range(count)]
-        paths = [ranked(f"/p{number:04}", number, f"p{number}") for number in range(count)]
-        table = table_of(*many, host("*", *paths), listener("http", host_order="rank-first"))
-        assert winner(table, "h1.com", "/p0002") == "*|p2"
-        return lines_run(lambda: winner(table, "h1.com", "/p0002"))
-
-    assert steps(5) == steps(5000) > 20
-
-
-def lines_run(function: Callable[[], object]) -> int:
-    """Count the lines of Python that a call runs."""
-    count = 0
-
-    def trace(frame: object, event: str, argument: object) -> object:
-        nonlocal count
-        count += event == "line"
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)  # type: ignore[arg-type]
-    try:
-        function()
-    finally:
-        sys.settrace(before)
-    return count
 
 
 # Views

@@ -173,7 +173,9 @@ def test_table_without_hosts_matches_nothing() -> None:
     assert compiler.table.match(b"foo.com", b"/", PLAIN) is None
 
 
-PATHS = st.lists(st.sampled_from(["", "a", "b", "ab", "%2F"]), max_size=4).map(lambda parts: "/" + "/".join(parts))
+PATHS = st.lists(st.sampled_from(["", "a", "b", "ab", "%2F", "%20"]), max_size=4).map(
+    lambda parts: "/" + "/".join(parts)
+)
 RULES = st.tuples(PATHS, st.sampled_from(["exact", "prefix"]))
 
 
@@ -190,7 +192,8 @@ def naive_takes(item: Route, path: str) -> bool:
         case PathType.STRING_PREFIX:
             return path[: len(value)] == value
         case PathType.REGEX:
-            return re.match(value, path, re.IGNORECASE if item.path.ignore_case else 0) is not None
+            text = path.replace("%20", " ") if item.path.decoded else path
+            return re.match(value, text, re.IGNORECASE if item.path.ignore_case else 0) is not None
     wanted = elements(value)
     return elements(path)[: len(wanted)] == wanted or path.split("/")[: len(wanted)] == wanted
 
@@ -239,7 +242,7 @@ VALUES = {
     "exact": PATHS,
     "prefix": PATHS,
     "string-prefix": PATHS,
-    "regex": st.sampled_from(["/", "/a", "/[ab]+$", "/.*/b", "/(a|b)/?", "/A", "/ab|/b", "^/b", "/a$|/b$", ""]),
+    "regex": st.sampled_from(["/", "/a", "/[ab]+$", "/.*/b", "/(a|b)/?", "/A", "/ab|/b", "^/b", "/a$|/b$", "/ ", ""]),
 }
 
 
@@ -256,7 +259,7 @@ RANKS = st.builds(
 
 @st.composite
 def any_routes(draw: st.DrawFn) -> list[Route]:
-    """Routes of all types, some with a condition on a header, priorities or in any case."""
+    """Routes of all types, some with a condition on a header, priorities, in any case or for decoded paths."""
     items = []
     for index in range(draw(st.integers(1, 10))):
         kind = draw(st.sampled_from(sorted(VALUES)))
@@ -264,7 +267,8 @@ def any_routes(draw: st.DrawFn) -> list[Route]:
         header = draw(st.sampled_from([None, None, "x-a", "x-b"]))
         when = Compare(subject=Subject.HEADER, name=header, operator=Operator.PRESENT) if header else None
         fold = kind == "regex" and draw(st.booleans())
-        path = item.path.model_copy(update={"ignore_case": fold})
+        decoded = kind == "regex" and draw(st.booleans())
+        path = item.path.model_copy(update={"ignore_case": fold, "decoded": decoded})
         items.append(item.model_copy(update={"when": when, "rank": draw(RANKS), "path": path}))
     return items
 

@@ -101,6 +101,38 @@ async def test_optional_certificate_may_be_left_out_and_must_be_good(tmp_path: P
 
 
 @pytest.mark.parametrize("version", VERSIONS)
+async def test_any_certificate_may_be_required_and_is_marked(version: ssl.TLSVersion, tmp_path: Path) -> None:
+    bounds = {"minimum_version": version, "maximum_version": version}
+    ended = Authority().issue("bob", ends=datetime.now(UTC) - timedelta(minutes=1)).write(tmp_path)
+    async with tls_listener() as listener:
+        listener.set_policies({"foo.com": asking(b"", mode="required-any")})
+        guard = guard_of(listener, "foo.com")
+        connection = await listener.talk("foo.com", client_context(ended, **bounds))
+        assert connection.identity.subject_dn == "CN=bob"
+        assert connection.identity.verdict.startswith("FAILED:")
+        assert check(guard, connection) is None
+        with pytest.raises(REFUSED):
+            await listener.talk("foo.com", client_context(**bounds))
+        refused = check(guard, None)
+        assert refused is not None
+        assert refused[0] == 400
+
+
+async def test_any_certificate_may_be_taken_and_none(tmp_path: Path) -> None:
+    authority, stranger = Authority(), Authority()
+    async with tls_listener() as listener:
+        listener.set_policies({"foo.com": asking(authority.pem, mode="optional-any")})
+        guard = guard_of(listener, "foo.com")
+        verdicts = []
+        for issued in (authority.issue("alice"), stranger.issue("eve"), None):
+            files = issued.write(tmp_path) if issued else None
+            connection = await listener.talk("foo.com", client_context(files))
+            assert check(guard, connection) is None
+            verdicts.append(connection.identity.verdict.partition(":")[0])
+        assert verdicts == ["SUCCESS", "FAILED", "NONE"]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize(("depth", "is_taken"), [(1, False), (2, True)])
 async def test_chain_may_have_as_many_intermediates_as_the_depth(
     version: ssl.TLSVersion, depth: int, is_taken: bool, tmp_path: Path
@@ -267,7 +299,7 @@ def test_what_cannot_be_asked_for_refuses_every_request_by_name(fields: dict[str
 def test_interpreter_that_cannot_finish_such_handshakes_refuses_every_request_by_name(
     monkeypatch: pytest.MonkeyPatch, fields: dict[str, object]
 ) -> None:
-    monkeypatch.setattr("headgate.gateway.tls.lenient._library", lambda: None)
+    monkeypatch.setattr("headgate.gateway.tls.lenient.usable_library", lambda: None)
     refusal = check(made_with(asking(Authority().pem, **fields)), None)
     assert refusal is not None
     assert refusal[0] == 500

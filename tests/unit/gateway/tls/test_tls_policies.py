@@ -9,8 +9,12 @@ import pytest
 
 from fakes.gateway.tls_listener import TlsListener, asking, client_context, entry, resume, tls_listener
 from fakes.waiting import until
-from headgate.common.table import TlsPolicy
+from headgate.common.table import OTHER_NAMES, TlsPolicy
 from headgate.gateway.tls import CertificateStore
+from headgate.gateway.tls import policy as policy_module
+from headgate.gateway.tls.errors import TlsConfigError
+from headgate.gateway.tls.loading import set_curves
+from headgate.gateway.tls.policy import HostTls
 
 TLS_1_2 = {"maximum_version": ssl.TLSVersion.TLSv1_2}
 
@@ -101,6 +105,78 @@ async def test_session_of_another_worker_falls_back_to_a_whole_handshake(version
         _, session = await asyncio.to_thread(resume, one.port, client, "foo.com")
         assert not (await asyncio.to_thread(resume, two.port, client, "foo.com", session))[0]
         assert two.store.counts.completed == 1
+
+
+async def test_keys_are_exchanged_on_the_curves_of_the_host_alone() -> None:
+    client = client_context(minimum_version=ssl.TLSVersion.TLSv1_3)
+    client.set_ecdh_curve("secp384r1")
+    async with tls_listener() as listener:
+        listener.set_policies(
+            {"one.com": TlsPolicy(curves=("P-384", "X25519")), "two.com": TlsPolicy(curves=("P-521",))}
+        )
+        await listener.talk("one.com", client)
+        await listener.talk("foo.com", client)
+        with pytest.raises((ssl.SSLError, ConnectionError)):
+            await listener.talk("two.com", client)
+
+
+async def test_curves_that_openssl_does_not_know_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    policy = TlsPolicy(curves=("X25519", "P-256"))
+    monkeypatch.setattr(policy_module, "set_curves", lambda context, curves: set_curves(context, ("unknown", *curves)))
+    async with tls_listener() as listener:
+        listener.set_policies({"one.com": policy})
+        await listener.talk("one.com")
+    with pytest.raises(TlsConfigError, match="curves: OpenSSL knows none of unknown, neither"):
+        set_curves(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ("unknown", "neither"))
+
+
+async def test_host_whose_curves_cannot_be_set_refuses_requests_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headgate.gateway.tls.loading.usable_library", lambda: None)
+    assert HostTls(TlsPolicy(curves=("P-256",))).problem.startswith("curves: cannot be set by this build of Python")
+
+
+@pytest.mark.parametrize("bound", ["1.0", "1.1"])
+async def test_newest_version_may_be_an_old_one(bound: str) -> None:
+    async with tls_listener() as listener:
+        listener.set_policies({"old.com": TlsPolicy.model_validate({"min_version": "1.0", "max_version": bound})})
+        with pytest.warns(DeprecationWarning, match="TLSv1"):
+            old = client_context(minimum_version=ssl.TLSVersion.TLSv1)
+        old.set_ciphers("ALL:@SECLEVEL=0")
+        version = "TLSv1" if bound == "1.0" else "TLSv1.1"
+        assert (await connected(listener, "old.com", old)).version() == version
+
+
+async def test_no_session_is_resumed_by_a_ticket_of_a_host_that_gives_none() -> None:
+    client = client_context(minimum_version=ssl.TLSVersion.TLSv1_3)
+    async with tls_listener() as listener:
+        listener.set_policies({"foo.com": TlsPolicy(session_tickets=False)})
+        _, session = await asyncio.to_thread(resume, listener.port, client, "foo.com")
+        assert session is None or not session.has_ticket
+
+
+@pytest.mark.parametrize(
+    ("name", "is_taken"), [("foo.com", True), ("a.bar.com", True), ("b.a.bar.com", False), ("two.com", False)]
+)
+async def test_host_may_refuse_names_that_no_certificate_has(name: str, is_taken: bool) -> None:
+    async with tls_listener() as listener:
+        listener.store.set_certificates([entry("foo.com", "*.bar.com"), entry("x.com", OTHER_NAMES)])
+        listener.set_policies({name: TlsPolicy(strict_names=True)})
+        if is_taken:
+            await listener.talk(name)
+        else:
+            with pytest.raises(ssl.SSLError, match=r"(?i)unrecognized.name"):
+                await listener.talk(name)
+            assert listener.store.counts.failed == {"UNRECOGNIZED_NAME": 1}
+        await listener.talk("other.com")
+
+
+async def test_host_may_refuse_clients_that_send_no_name() -> None:
+    async with tls_listener() as listener:
+        listener.store.set_certificates([entry("foo.com", OTHER_NAMES)])
+        listener.set_policies({"": TlsPolicy(strict_names=True)})
+        await listener.talk("foo.com")
+        with pytest.raises(ssl.SSLError, match=r"(?i)unrecognized.name"):
+            await listener.talk(None)
 
 
 async def test_hello_that_comes_byte_by_byte_finds_its_host() -> None:

@@ -17,7 +17,7 @@ from fakes.translator.deltas import (
     service_export,
     tls_secret,
 )
-from headgate.common.admission import Basis, Finding, Opinion, Outcome, Proposal
+from headgate.common.admission import Basis, Finding, NamedObject, Opinion, Outcome, Proposal
 from headgate.common.problems import Severity
 from headgate.translator.admission.examine import MAX_FINDINGS, examine
 from headgate.translator.composition import DIALECTS
@@ -224,6 +224,15 @@ def test_a_missing_secret_is_a_reference() -> None:
     manifest["spec"]["tls"] = [{"hosts": ["a.example"], "secretName": "later"}]
     finding = only(propose(world(*WEB), manifest))
     assert (finding.problem.reason, finding.basis) == ("SecretNotFound", Basis.REFERENCE)
+
+
+def test_a_secret_that_the_object_would_be_the_first_to_name_is_not_missing() -> None:
+    manifest, secret = ingress("new", host="a.example"), tls_secret("first", "a.example")
+    manifest["spec"]["tls"] = [{"hosts": ["a.example"], "secretName": "first"}]
+    named = (NamedObject(ref=ref_of(secret), object=secret),)
+    translation = world(*WEB)
+    assert not examine(translation, Proposal(ref=ref_of(manifest), object=manifest, named=named)).findings
+    assert only(propose(translation, manifest)).problem.reason == "SecretNotFound"
 
 
 def test_a_backend_that_can_never_be_served_is_the_objects_own_mistake() -> None:

@@ -62,7 +62,9 @@ def proposed(translation: Translation, manifest: Any) -> Fragment:
     ref = ref_of(manifest)
     inspected = translation.world.inspect(ref, manifest)
     assert inspected is not None
-    fragment = translation.translate(ref, DryWorld(translation.world, translation.graph, ref, inspected.judged))
+    fragment = translation.translate(
+        ref, DryWorld(translation.world, translation.graph, ref.cluster, {ref: inspected.judged})
+    )
     assert fragment is not None
     return fragment
 

@@ -59,3 +59,13 @@ def test_those_who_say_the_same_agree() -> None:
     first, second = saying("a", OLD, "10.0.0.0/8"), saying("b", YOUNG, "10.0.0.0/8")
     settle(assembly, first, second)
     assert list(assembly.lost_by(second)) == []
+
+
+def test_settings_count_before_all_objects_and_stay() -> None:
+    said = own_listener("http").model_copy(update={"trusted_proxies": ("192.0.2.0/24",)})
+    assembly, old = Assembly(listeners=[said]), saying("a", OLD, "10.0.0.0/8")
+    assert settle(assembly, old) == {"http": ("192.0.2.0/24",), "https": ("10.0.0.0/8",)}
+    (told,) = assembly.lost_by(old)
+    assert (told.reason, "setting entrypoints" in told.message) == ("ListenerConflict", True)
+    assembly.put_fragment(old.identity.ref, None)
+    assert settle(assembly) == {"http": ("192.0.2.0/24",)}

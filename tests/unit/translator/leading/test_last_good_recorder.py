@@ -187,7 +187,7 @@ async def test_records_wait_for_a_log_that_is_away(monkeypatch: pytest.MonkeyPat
         await write(said)
 
     monkeypatch.setattr(stores.last_good, "write", fail_at_first)
-    monkeypatch.setattr(keeping, "_FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr(keeping, "FIRST_PAUSE_S", 0.01)
     await fill(stores, web("/old"))
     async with running(stores) as translator:
         await tell(stores, web("wrong"))

@@ -37,7 +37,7 @@ async def post_another(stores: MemoryStores, translator: TranslatorLoop) -> None
 
 
 async def test_statuses_wait_for_a_board_that_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(status_poster, "_FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr(status_poster, "FIRST_PAUSE_S", 0.01)
     stores = MemoryStores()
     post, failures = stores.statuses.post, iter(range(3))
 

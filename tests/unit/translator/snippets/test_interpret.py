@@ -323,8 +323,6 @@ def test_location_without_an_answer_is_not_found() -> None:
     [
         ("\n  proxy_pass http://x;", "line 2, column 3: proxy_pass: is not followed here"),
         ("content_by_lua 'x';", "content_by_lua: is not followed here"),
-        ("rewrite ^/a /b last;", "the flag last chooses another location"),
-        ("rewrite ^/a /b;", "a rewrite without a flag chooses another location"),
         ("rewrite ^/a /b brake;", "'brake' is none of last"),
         ("rewrite ( /b break;", "is no pattern"),
         ("return 100;", "status 100 is not from 200 to 599"),
@@ -378,7 +376,6 @@ def test_nothing_of_a_refused_snippet_is_followed() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("rewrite ^/a /b break;", "a path is not changed before its location is chosen"),
         ("if ($arg_a) { add_header X-A 1; }", "does not stand here in nginx"),
         ("add_header X-A $namespace;", "within a path of an Ingress only"),
         ("location @x { proxy_set_header A b; }", "followed with return, set, if and default_type only"),

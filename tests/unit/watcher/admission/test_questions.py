@@ -10,9 +10,9 @@ from fakes.gateway.tls import SelfSigned
 from fakes.kubernetes.admission_reviews import review
 from fakes.kubernetes.objects import ingress, secret, service
 from headgate.common.admission import Outcome
-from headgate.common.resources import ObjectRef
+from headgate.common.resources import SECRET, ObjectRef
 from headgate.common.sealing import Sealer
-from headgate.watcher.admission.question import Question, Scope, pose
+from headgate.watcher.admission.question import Question, Scope, pose, with_named
 from headgate.watcher.admission.review import parse_review
 from headgate.watcher.admission.selector import parse_selector
 from headgate.watcher.objects.preparing import MAX_OBJECT_BYTES
@@ -43,6 +43,16 @@ def test_a_new_object_is_asked_about_as_a_delta_would_have_it() -> None:
     assert proposal.object["spec"] == manifest["spec"]
     assert not proposal.is_update
     assert str(asked(review(manifest))) == "Ingress default/web"
+
+
+def test_what_the_object_would_be_the_first_to_name_goes_along_as_far_as_there_is_room() -> None:
+    question = asked(review(ingress("web")))
+    large = {**secret("large", "Opaque"), "data": {"auth": "YWFh" * (MAX_OBJECT_BYTES // 3)}}
+    found = [(SECRET, large), (SECRET, secret("users", "Opaque")), (SECRET, secret("token", "example.com/token"))]
+    (named,) = with_named(question, found, scope()).proposal.named
+    assert named.ref == ObjectRef("paris", "", "secrets", "default", "users")
+    assert "sealed" in named.object
+    assert "data" not in named.object
 
 
 def test_an_update_is_asked_about_with_the_object_as_it_is() -> None:

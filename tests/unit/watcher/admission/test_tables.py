@@ -4,9 +4,11 @@ import json
 from typing import Any, Literal
 
 from fakes.kubernetes.admission_reviews import review
+from fakes.kubernetes.objects import config_map
 from headgate.common.admission import Basis, Finding, Opinion, Outcome, Proposal
 from headgate.common.errors import NoAnswer
 from headgate.common.problems import Problem, Severity
+from headgate.common.resources import CONFIG_MAP, INGRESS, JsonObject, ResourceKind
 from headgate.common.sealing import Sealer
 from headgate.watcher.admission.admit import Admission, Ask
 from headgate.watcher.admission.question import Scope
@@ -49,6 +51,22 @@ def web() -> Any:
 def refusal(verdict: AdmissionVerdict) -> str:
     assert verdict.refusal is not None
     return verdict.refusal.message
+
+
+async def test_a_table_is_told_what_the_object_would_be_the_first_to_name() -> None:
+    told: list[Proposal] = []
+
+    async def ask(proposal: Proposal, within_s: float) -> Opinion:
+        told.append(proposal)
+        return CONTENT
+
+    async def find(kind: ResourceKind, manifest: JsonObject) -> list[tuple[ResourceKind, JsonObject]]:
+        return [(CONFIG_MAP, config_map("headers", "shop"))] if (kind, manifest["kind"]) == (INGRESS, "Ingress") else []
+
+    scope = Scope("paris", frozenset(), parse_selector(""), Sealer("paris", ()))
+    admission = Admission(scope, AdmissionPolicy("ignore", "deny"), {"default": ask}, find)
+    await admission.decide(parse_review(json.dumps(review(web())).encode()), 1.0)
+    assert [one.ref.name for one in told[0].named] == ["headers"]
 
 
 async def test_an_object_is_refused_if_any_table_refuses_it() -> None:

@@ -65,6 +65,15 @@ def test_authorities_and_revocations_are_public_and_nothing_beside_them_is() -> 
     assert sealed.revocations_pem == revoked.decode()
 
 
+@pytest.mark.parametrize("other", [{}, {"ca.crt": ""}])
+def test_authorities_may_be_named_as_traefik_names_them(other: dict[str, str]) -> None:
+    authority = Authority()
+    data = SECRET["data"] | {"tls.ca": base64.b64encode(authority.pem).decode()} | other
+    assert sealed_of(seal_secret({**SECRET, "data": data}, SEALER)).authorities_pem == authority.pem.decode()
+    both = data | {"ca.crt": base64.b64encode(Authority().pem).decode()}
+    assert sealed_of(seal_secret({**SECRET, "data": both}, SEALER)).authorities_pem != authority.pem.decode()
+
+
 def test_unreadable_authorities_are_told_from_absent_ones() -> None:
     data = SECRET["data"] | {"ca.crt": SECRET["data"]["tls.key"], "ca.crl": SECRET["data"]["tls.crt"]}
     sealed = sealed_of(seal_secret({**SECRET, "data": data}, SEALER))

@@ -12,6 +12,7 @@ from fakes.kubernetes.status_writing import EDGE, START, addresses, condition, w
 from fakes.translator.leadership import Seat
 from fakes.virtual_time import in_virtual_time
 from fakes.waiting import until
+from headgate.common.resources import ObjectRef
 from headgate.common.status import EventNote, LoadBalancerAddress
 from headgate.common.stores.memory.boards import MemoryStatusBoard
 
@@ -202,6 +203,26 @@ async def test_an_event_says_what_the_api_wants_to_know(tmp_path: Path) -> None:
         assert (event["type"], event["reason"], event["note"]) == ("Warning", "ServiceNotFound", "ä" * 510 + "…")
         assert event["reportingController"] == "headgate.dev/ingress-controller"
         assert event["reportingInstance"] == "watcher-0"
+
+
+@in_virtual_time
+async def test_an_object_whose_definition_has_no_status_gets_events(tmp_path: Path) -> None:
+    ref = ObjectRef("east", "traefik.io", "ingressroutes", "default", "web")
+    route = {"apiVersion": "traefik.io/v1alpha1", "kind": "IngressRoute", "metadata": {"name": "web"}, "spec": {}}
+    async with FakeKubernetes() as api, writing(api, tmp_path) as (board, writer):
+        api.install(
+            "traefik.io/v1alpha1",
+            Resource("traefik.io", "ingressroutes", "IngressRoute", is_custom=True, has_status=False),
+        )
+        uid = api.apply(route)["metadata"]["uid"]
+        said = wanted("web", uid=uid, addresses=None, conditions=(condition("False", "InvalidRule"),), events=(note(),))
+        await board.post(
+            said.model_copy(update={"ref": ref, "api_version": "traefik.io/v1alpha1", "kind": "IngressRoute"})
+        )
+        await until(lambda: len(api.events()) == 1 and writer.pending == 0)
+        assert api.events()[0]["regarding"]["kind"] == "IngressRoute"
+        await asyncio.sleep(600)
+        assert len(api.seen("patch")) == 1
 
 
 @in_virtual_time

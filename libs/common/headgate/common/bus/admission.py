@@ -45,7 +45,7 @@ async def ask(bus: Bus, table: str, proposal: Proposal, timeout_s: float) -> Opi
     if not bus.is_connected:
         raise NoAnswer("not connected to NATS")
     try:
-        subject, question = admission_subject(proposal.ref.cluster, table), proposal.model_dump_json().encode()
+        subject, question = admission_subject(proposal.ref.cluster, table), _encode(proposal)
         message = await bus.request(subject, question, timeout_s=timeout_s)
         return decode_opinion(message.data)
     except nats.errors.NoRespondersError as error:
@@ -54,6 +54,11 @@ async def ask(bus: Bus, table: str, proposal: Proposal, timeout_s: float) -> Opi
         raise NoAnswer(f"no translator answered within {timeout_s:.1f} s") from error
     except (nats.errors.Error, NotPermitted, DecodeError) as error:
         raise NoAnswer(str(error)) from error
+
+
+def _encode(proposal: Proposal) -> bytes:
+    """Encode a question. Translators of an earlier release know no `named`: it is left out where it is empty."""
+    return proposal.model_dump_json(exclude=None if proposal.named else {"named"}).encode()
 
 
 class Answering:

@@ -35,7 +35,7 @@ _CONNECTED = Gauge("headgate_bus_connected", "1 while this process is connected 
 _CONNECTIONS = Counter("headgate_bus_connections", "Connections made to NATS, the first included")
 
 _FIRST_WAIT_S, _LAST_WAIT_S = 0.05, 2.0
-_PING_S, _PINGS_OUTSTANDING = 2, 2
+PING_S, _PINGS_OUTSTANDING = 2, 2
 """A peer that is silent for about 6 s is taken for dead, and so is a client whose read loop ended by an exception."""
 _SLOW_QUIET_S = 10.0
 """Between two log lines about dropped messages: one overflow is an error for each message."""
@@ -244,7 +244,7 @@ class Bus:
             max_reconnect_attempts=-1,
             reconnect_time_wait=_FIRST_WAIT_S,  # type: ignore[arg-type]
             connect_timeout=2,
-            ping_interval=_PING_S,
+            ping_interval=PING_S,
             max_outstanding_pings=_PINGS_OUTSTANDING,
             pending_size=16 * 1024 * 1024,
             flush_timeout=5.0,

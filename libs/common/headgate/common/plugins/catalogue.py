@@ -17,6 +17,7 @@ from headgate.common.plugins.authentication.wolf_rbac import WolfRbacConfig
 from headgate.common.plugins.config import PluginConfig
 from headgate.common.plugins.limits.api_breaker import ApiBreakerConfig
 from headgate.common.plugins.limits.bandwidth import BandwidthConfig
+from headgate.common.plugins.limits.circuit_breaker import CircuitBreakerConfig
 from headgate.common.plugins.limits.client_control import ClientControlConfig
 from headgate.common.plugins.limits.limits import LimitConnConfig, LimitCountConfig, LimitReqConfig
 from headgate.common.plugins.limits.workflow import WorkflowConfig
@@ -31,6 +32,7 @@ from headgate.common.plugins.observability.loggers import (
 from headgate.common.plugins.observability.opentelemetry import OpentelemetryConfig
 from headgate.common.plugins.observability.prometheus import PrometheusConfig, PublicApiConfig
 from headgate.common.plugins.security.authz_casbin import AuthzCasbinConfig
+from headgate.common.plugins.security.client_certificate import ClientCertificateConfig
 from headgate.common.plugins.security.consumer_restriction import ConsumerRestrictionConfig
 from headgate.common.plugins.security.cors import CorsConfig
 from headgate.common.plugins.security.csrf import CsrfConfig
@@ -50,6 +52,7 @@ from headgate.common.plugins.traffic.proxy_rewrite import ProxyRewriteConfig
 from headgate.common.plugins.traffic.real_ip import RealIpConfig
 from headgate.common.plugins.traffic.redirect import RedirectConfig
 from headgate.common.plugins.traffic.request_id import RequestIdConfig
+from headgate.common.plugins.traffic.response_buffering import ResponseBufferingConfig
 from headgate.common.plugins.traffic.traffic_split import TrafficSplitConfig
 from headgate.common.plugins.transformation.body_transformer import BodyTransformerConfig
 from headgate.common.plugins.transformation.compression import BrotliConfig, GzipConfig, ZstdConfig
@@ -73,6 +76,8 @@ CONFIGS: Mapping[str, type[PluginConfig]] = MappingProxyType(
             BasicAuthConfig,
             BodyTransformerConfig,
             BrotliConfig,
+            CircuitBreakerConfig,
+            ClientCertificateConfig,
             ClientControlConfig,
             ConsumerRestrictionConfig,
             CorsConfig,
@@ -115,6 +120,7 @@ CONFIGS: Mapping[str, type[PluginConfig]] = MappingProxyType(
             RefererRestrictionConfig,
             RequestIdConfig,
             RequestValidationConfig,
+            ResponseBufferingConfig,
             ResponseRewriteConfig,
             SatisfyAnyConfig,
             SyslogConfig,

@@ -51,8 +51,19 @@ from headgate.common.resources.kind import (
 from headgate.common.resources.kinds import KindChoice, Kinds
 from headgate.common.resources.ours import CLUSTER, OUR_KINDS
 from headgate.common.resources.reference import JsonObject, ObjectRef
+from headgate.common.resources.traefik import OLDER_TRAEFIK_KINDS, TRAEFIK_KINDS
 
-ALL_KINDS = Kinds((*CORE_KINDS, *INGRESS_KINDS, *GATEWAY_KINDS, *APISIX_KINDS, *OUR_KINDS))
+ALL_KINDS = Kinds(
+    (
+        *CORE_KINDS,
+        *INGRESS_KINDS,
+        *GATEWAY_KINDS,
+        *APISIX_KINDS,
+        *TRAEFIK_KINDS,
+        *OLDER_TRAEFIK_KINDS,
+        *OUR_KINDS,
+    )
+)
 """What this release reads."""
 
 __all__ = [
@@ -85,6 +96,7 @@ __all__ = [
     "L4_ROUTE_POLICY",
     "LEGACY_INGRESS",
     "NAMESPACE",
+    "OLDER_TRAEFIK_KINDS",
     "OUR_KINDS",
     "POD",
     "REFERENCE_GRANT",
@@ -92,6 +104,7 @@ __all__ = [
     "SECRET",
     "SERVICE",
     "SERVICE_EXPORT",
+    "TRAEFIK_KINDS",
     "JsonObject",
     "KindChoice",
     "Kinds",

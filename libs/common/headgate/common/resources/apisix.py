@@ -1,6 +1,7 @@
 """The resources of Apache APISIX' ingress controller."""
 
 from headgate.common.resources.kind import OwnershipRule, ResourceKind, Sealing, StatusShape
+from headgate.common.resources.references import secret_field
 
 APISIX_GROUP = "apisix.apache.org"
 _V1ALPHA1 = ("v1alpha1",)
@@ -16,6 +17,7 @@ def _row(
     status: StatusShape = StatusShape.CONDITIONS,
     sealing: Sealing = Sealing.NOTHING,
     hidden: tuple[str, ...] = (),
+    secrets: tuple[str, ...] = (),
 ) -> ResourceKind:
     return ResourceKind(
         APISIX_GROUP,
@@ -30,6 +32,7 @@ def _row(
         ownership=ownership,
         sealing=sealing,
         hidden=hidden,
+        references=tuple(map(secret_field, secrets)),
         status=status,
         is_asked=True,
     )
@@ -52,19 +55,47 @@ GATEWAY_PROXY = _row(
 )
 ROUTE_PLUGIN_CONFIG = _row("pluginconfigs", "PluginConfig", _V1ALPHA1, ownership=OwnershipRule.REFERENCE)
 GATEWAY_CONSUMER = _row(
-    "consumers", "Consumer", _V1ALPHA1, ownership=OwnershipRule.GATEWAY, sealing=Sealing.CREDENTIALS
+    "consumers",
+    "Consumer",
+    _V1ALPHA1,
+    ownership=OwnershipRule.GATEWAY,
+    sealing=Sealing.CREDENTIALS,
+    secrets=("spec.credentials.*.secretRef",),
 )
 APISIX_CLUSTER_CONFIG = _row(
     "apisixclusterconfigs", "ApisixClusterConfig", ("v2", "v2beta3", "v2alpha1"), "acc", namespaced=False
 )
-APISIX_PLUGIN_CONFIG = _row("apisixpluginconfigs", "ApisixPluginConfig", ("v2", "v2beta3"), "apc")
-APISIX_UPSTREAM = _row("apisixupstreams", "ApisixUpstream", ("v2", "v2beta3", "v1"), "au")
-APISIX_CONSUMER = _row(
-    "apisixconsumers", "ApisixConsumer", ("v2", "v2beta3", "v2alpha1"), "ac", sealing=Sealing.CREDENTIALS
+APISIX_PLUGIN_CONFIG = _row(
+    "apisixpluginconfigs", "ApisixPluginConfig", ("v2", "v2beta3"), "apc", secrets=("spec.plugins.*.secretRef",)
 )
-APISIX_GLOBAL_RULE = _row("apisixglobalrules", "ApisixGlobalRule", ("v2", "v2beta3"), "agr")
-APISIX_TLS = _row("apisixtlses", "ApisixTls", ("v2", "v2beta3", "v1"), "atls")
-APISIX_ROUTE = _row("apisixroutes", "ApisixRoute", ("v2", "v2beta3", "v2beta2", "v2beta1", "v2alpha1", "v1"), "ar")
+APISIX_UPSTREAM = _row(
+    "apisixupstreams",
+    "ApisixUpstream",
+    ("v2", "v2beta3", "v1"),
+    "au",
+    secrets=("spec.tlsSecret", "spec.portLevelSettings.*.tlsSecret"),
+)
+APISIX_CONSUMER = _row(
+    "apisixconsumers",
+    "ApisixConsumer",
+    ("v2", "v2beta3", "v2alpha1"),
+    "ac",
+    sealing=Sealing.CREDENTIALS,
+    secrets=("spec.authParameter.*.secretRef", "spec.plugins.*.secretRef"),
+)
+APISIX_GLOBAL_RULE = _row(
+    "apisixglobalrules", "ApisixGlobalRule", ("v2", "v2beta3"), "agr", secrets=("spec.plugins.*.secretRef",)
+)
+APISIX_TLS = _row(
+    "apisixtlses", "ApisixTls", ("v2", "v2beta3", "v1"), "atls", secrets=("spec.secret", "spec.client.caSecret")
+)
+APISIX_ROUTE = _row(
+    "apisixroutes",
+    "ApisixRoute",
+    ("v2", "v2beta3", "v2beta2", "v2beta1", "v2alpha1", "v1"),
+    "ar",
+    secrets=("spec.http.*.plugins.*.secretRef", "spec.stream.*.plugins.*.secretRef"),
+)
 
 APISIX_KINDS = (
     BACKEND_TRAFFIC_POLICY,

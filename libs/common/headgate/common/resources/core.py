@@ -1,6 +1,7 @@
 """Kinds that every dialect looks up: Services, their endpoints, Secrets, Namespaces."""
 
 from headgate.common.resources.kind import Narrowing, ResourceKind, Sealing, StatusShape, WatchMode
+from headgate.common.resources.references import CONFIG_MAPS, ReferenceField
 
 NAMESPACE = ResourceKind("", "namespaces", "Namespace", ("v1",), namespaced=False, has_label_name=True)
 SECRET = ResourceKind(
@@ -25,9 +26,19 @@ SERVICE = ResourceKind(
     is_asked=True,
 )
 CONFIG_MAP = ResourceKind(
-    "", "configmaps", "ConfigMap", ("v1",), short_names=("cm",), dialect="ingress", watch=WatchMode.NAMED
+    "",
+    "configmaps",
+    "ConfigMap",
+    ("v1",),
+    short_names=("cm",),
+    dialect="ingress",
+    watch=WatchMode.NAMED,
+    references=(
+        ReferenceField(CONFIG_MAPS, ("data", "add-headers")),
+        ReferenceField(CONFIG_MAPS, ("data", "proxy-set-headers")),
+    ),
 )
-"""Read for what a controller is told by ConfigMaps: the options of ingress-nginx, its TCP and UDP services."""
+"""Read for the options of ingress-nginx, its TCP and UDP services, and the headers that options and Ingresses name."""
 SERVICE_EXPORT = ResourceKind(
     "multicluster.x-k8s.io",
     "serviceexports",

@@ -10,6 +10,8 @@ they do for a kind from its row. Rejected: a table of kinds in each of them, whi
 from dataclasses import KW_ONLY, dataclass
 from enum import Enum, auto
 
+from headgate.common.resources.references import ReferenceField
+
 
 class OwnershipRule(Enum):
     """By what it is decided whether an object is ours or another controller's."""
@@ -18,6 +20,8 @@ class OwnershipRule(Enum):
     """No controller owns the object: it is looked up, or has a meaning for us by an annotation of ours."""
     CLASS = auto()
     """By the IngressClass that the object names."""
+    ANNOTATION = auto()
+    """By an annotation that names a class, whatever IngressClasses there are."""
     GATEWAY = auto()
     """By the Gateway that the object refers to."""
     REFERENCE = auto()
@@ -59,7 +63,7 @@ class Narrowing(Enum):
     LABELS = auto()
     """The label selector `ingress_selector`."""
     SECRET_TYPES = auto()
-    """A field selector on `type`, by `watch_secrets`."""
+    """By `watch_secrets`: a field selector on `type`, and perhaps what other objects name."""
 
 
 class WatchMode(Enum):
@@ -69,7 +73,7 @@ class WatchMode(Enum):
     PODS = auto()
     """Only with the setting `watch_pods`: a cluster has many."""
     NAMED = auto()
-    """Only the objects that the setting `watch_config_maps` names."""
+    """The objects that the setting `watch_config_maps` names, and those that other objects name."""
     NEVER = auto()
     """Never: people write them into the log themselves."""
 
@@ -116,6 +120,9 @@ class ResourceKind:
     sealing: Sealing = Sealing.NOTHING
     hidden: tuple[str, ...] = ()
     """Fields whose value is replaced by `***` before an object is published, such as `spec.auth.key`."""
+    references: tuple[ReferenceField, ...] = ()
+    """Fields that name Secrets and ConfigMaps, which the watcher then reads. Those of ConfigMaps count for the ones
+    only that `watch_config_maps` names."""
     keeps_labels_only: bool = False
     """Whether nothing of an object is published but its names and labels."""
     keeps_status: bool = False

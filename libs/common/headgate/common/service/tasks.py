@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-_ASK_AGAIN_S = 1.0
+ASK_AGAIN_S = 1.0
 """Longer than an orderly clean-up takes, which a second cancellation would cut short."""
 
 
@@ -39,7 +39,7 @@ async def cancel(*tasks: "asyncio.Future[Any]") -> None:
     while waiting:
         for task in waiting:
             task.cancel()
-        _, waiting = await asyncio.wait(waiting, timeout=_ASK_AGAIN_S)
+        _, waiting = await asyncio.wait(waiting, timeout=ASK_AGAIN_S)
 
 
 async def heed_cancellation(awaitable: Awaitable[T]) -> T:

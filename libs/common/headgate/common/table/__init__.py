@@ -10,6 +10,7 @@ from headgate.common.table.backend import Backend
 from headgate.common.table.backend_group import BackendGroup, Failover, Hashed, Mirroring, Weighted
 from headgate.common.table.base import Entry, Provenance
 from headgate.common.table.consumers import Consumer, ConsumerGroup, Credential
+from headgate.common.table.fastcgi import FastCgi
 from headgate.common.table.hosts import ANY_HOST, HostKey
 from headgate.common.table.kinds import (
     ENTRIES,
@@ -103,6 +104,7 @@ __all__ = [
     "EntryNoun",
     "EntryRow",
     "Failover",
+    "FastCgi",
     "HashKey",
     "Hashed",
     "HostKey",

@@ -55,6 +55,8 @@ class Failover(Entry):
     fallback: Backend
     statuses: tuple[int, ...] = ()
     """502, 503 and 504 also where the gateway says so itself for a main one that it does not reach."""
+    unsafe: bool = False
+    """Requests whose method is not idempotent too, though the main one may have acted on them."""
 
 
 class BackendGroup(Entry):

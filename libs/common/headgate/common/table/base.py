@@ -1,5 +1,7 @@
 """What all table values have in common."""
 
+from typing import Self
+
 from pydantic import BaseModel, ConfigDict
 
 
@@ -7,6 +9,24 @@ class Entry(BaseModel):
     """Base of all table values."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    def __copy__(self) -> Self:
+        # For `model_copy`, in a third of the base's time: frozen values have neither extra fields nor private ones.
+        copied = type(self).__new__(type(self))
+        for name, value in (
+            ("__dict__", self.__dict__.copy()),
+            ("__pydantic_fields_set__", self.__pydantic_fields_set__.copy()),
+            ("__pydantic_extra__", None),
+            ("__pydantic_private__", None),
+        ):
+            object.__setattr__(copied, name, value)
+        return copied
+
+    def __eq__(self, other: object) -> bool:
+        # Encoding asks for it at every field that has a default; the base's way takes several times as long.
+        if self is other:
+            return True
+        return self.__dict__ == other.__dict__ if type(self) is type(other) else NotImplemented
 
 
 class Provenance(Entry):

@@ -39,6 +39,8 @@ class HttpsRedirect(Entry):
     port: int = Field(default=443, ge=1, le=65535)
     status: Literal[301, 302, 303, 307, 308] | None = None
     """None: 301 for GET and HEAD, 308 for other methods."""
+    keep_method: bool = False
+    """With 301 and 302: methods other than GET get 308 and 307, as Traefik has it."""
 
 
 class ClientConnections(Entry):

@@ -31,6 +31,9 @@ class PathMatch(Entry):
     perl: bool = False
     """For `REGEX` only: one of Perl that RE2 does not take, for look-around and back-references; matching it is bounded
     (`headgate.common.perl_patterns`), and a request that comes to a bound is refused."""
+    decoded: bool = False
+    """For `REGEX` only: all escapes of the path are decoded before, but those of reserved characters (RFC 3986 section
+    2.2) and of `%` (Traefik)."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -38,6 +41,8 @@ class PathMatch(Entry):
             raise ValueError("ignore_case is for regex paths only")
         if self.perl and self.type is not PathType.REGEX:
             raise ValueError("perl is for regex paths only")
+        if self.decoded and self.type is not PathType.REGEX:
+            raise ValueError("decoded is for regex paths only")
         return self
 
 
@@ -46,14 +51,18 @@ class Subject(StrEnum):
 
     METHOD = "method"
     SCHEME = "scheme"
+    TRANSPORT = "transport"
+    """`https` on a port that speaks TLS, else `http`, whatever a trusted proxy says of the client's scheme."""
     HOST = "host"
     """Lower case, without port."""
     PATH = "path"
-    """As sent, without query."""
+    """Without query, in the form in which paths of routes are compared."""
+    DECODED_PATH = "decoded-path"
+    """The same with all escapes decoded, but those of reserved characters and of `%`."""
     HEADER = "header"
-    """By name, in any case; of several the values joined by `, `."""
+    """By name, in any case; of several the values joined by `, `, unless each counts (`Compare.any_value`)."""
     QUERY = "query"
-    """By name; of several the first. Percent-decoded, `+` is a space."""
+    """By name; of several the first, unless each counts. Percent-decoded, `+` is a space."""
     COOKIE = "cookie"
     """By name; of several the first."""
     QUERY_STRING = "query-string"
@@ -62,6 +71,8 @@ class Subject(StrEnum):
     """Path and query as sent."""
     CLIENT = "client"
     """Address of the client, the one that trusted proxies name where there are such."""
+    PEER = "peer"
+    """Address of who is connected: a trusted proxy's, if the client comes through one. A PROXY header counts."""
     BODY = "body"
     """A field of a form or a JSON body, by name; JSON by a path of names and indexes with dots: `order.items.0.sku`."""
 
@@ -87,6 +98,7 @@ class Operator(StrEnum):
 
 
 _NAMED = {Subject.HEADER, Subject.QUERY, Subject.COOKIE, Subject.BODY}
+_REPEATED = {Subject.HEADER, Subject.QUERY}
 
 
 class Compare(Entry):
@@ -99,9 +111,13 @@ class Compare(Entry):
     operator: Operator = Operator.EQUALS
     values: tuple[str, ...] = ()
     ignore_case: bool = False
+    any_value: bool = False
+    """Of headers and query parameters: one of several values of the name has to satisfy the comparison."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
+        if self.any_value and self.subject not in _REPEATED:
+            raise ValueError("any_value is for headers and query parameters only")
         if bool(self.name) != (self.subject in _NAMED):
             raise ValueError(f"a comparison of {self.subject} {'needs a' if not self.name else 'has no'} name")
         if bool(self.values) is (self.operator is Operator.PRESENT):

@@ -29,6 +29,9 @@ class PluginUse(Entry):
     """Instead of the plugin's own; greater runs earlier."""
     fault: str = ""
     """Why the plugin cannot be followed, if requests must not come through without it: gateways refuse them."""
+    is_nested: bool = False
+    """Sees answers only of what comes behind it (Traefik): those of plugins that answer before a request comes to it
+    pass it by."""
     is_global: bool = False
     """Runs before the plugins of routes, whatever the orders; no route's and no consumer's of the same name stands
     in its place."""

@@ -17,7 +17,7 @@ from headgate.common.table.match import AllOf, AnyOf, Condition, PathType
 _CLASSES = {PathType.EXACT: 0, PathType.REGEX: 1, PathType.PREFIX: 2, PathType.STRING_PREFIX: 2}
 
 BeforePath = tuple[int, int, int]
-WithinMatch = tuple[bool, int, int]
+WithinMatch = tuple[bool, int, int, int]
 WithinPath = tuple[int, int, bool, int, int, int, bool]
 
 
@@ -60,7 +60,7 @@ class Rank(Entry):
     @property
     def within_match(self) -> WithinMatch:
         """Sort key among routes that take the same requests, of which one is served: they ask for the same."""
-        return self.gives_way, -self.path_priority, -self.written_length
+        return self.gives_way, -self.priority, -self.path_priority, -self.written_length
 
     @property
     def within_path(self) -> WithinPath:

@@ -62,6 +62,11 @@ class Route(Entry):
     """Bytes of a request's body (413); None leaves the gateway's own setting in force."""
     buffer_request: bool = False
     """Read the whole body before the upstream is chosen, so that it can be sent again."""
+    keeps_body: int = Field(default=0, ge=0)
+    """The same with bodies of so many bytes, if the gateway can hold them; a longer one is passed on as it comes, and
+    sent once."""
+    needs_length: bool = False
+    """Do so with bodies of unknown length, for upstreams that have to be told it first (FastCGI)."""
     buffer_response: int = Field(default=0, ge=0)
     """Bytes of an answer that are kept for a client slower than its upstream, which is free the sooner; 0: no more than
     passes through."""
@@ -106,8 +111,9 @@ class VirtualHost(Entry):
         BeforeValidator(_from_schema_6),
         Field(validation_alias=AliasChoices("unmatched", "falls_through")),
     ] = "404"
-    """Requests that none of its routes takes get a 404, or go to the next host that would take them (Apache APISIX).
-    Tables up to schema 6 have a boolean `falls_through`."""
+    """Requests that none of its routes takes get a 404, or go to the next host that would take them (Apache APISIX). If
+    a route of such a host has a priority, its routes compete with those of the next hosts, and the best rank wins
+    (Traefik), up to a host whose own is 404. Tables up to schema 6 have a boolean `falls_through`."""
 
     @property
     def key(self) -> str:

@@ -1,6 +1,6 @@
 """How requests are sent to a backend: how long that may take, when it is tried again, and how clients keep to it."""
 
-from typing import Literal
+from typing import Final, Literal
 
 from pydantic import Field
 
@@ -21,6 +21,8 @@ class Timeouts(Entry):
     """A tunnel (WebSocket) over which nothing passes for so long is closed."""
 
 
+MAX_ATTEMPTS: Final = 100
+"""Besides the first, of one request."""
 RetryCondition = Literal["connect", "reset", "timeout", "refused-stream", "gateway-error", "status"]
 
 
@@ -32,7 +34,7 @@ class Retries(Entry):
     may.
     """
 
-    attempts: int = Field(default=1, ge=0, le=10)
+    attempts: int = Field(default=1, ge=0, le=MAX_ATTEMPTS)
     """Besides the first."""
     on: tuple[RetryCondition, ...] = ("connect", "reset")
     """`connect`: no connection, or a stream that HTTP/2 refused; the latter alone is `refused-stream`. `gateway-error`:
@@ -43,6 +45,9 @@ class Retries(Entry):
     """Seconds for one attempt to bring the head of an answer."""
     total_s: float | None = Field(default=None, gt=0)
     """Seconds after the first attempt in which others may begin."""
+    backoff_s: float = Field(default=0.0, ge=0)
+    """Seconds before the second attempt, half more or less by chance, and twice as many before the last. Then the same
+    endpoint may be asked again."""
     budget: float | None = Field(default=0.2, ge=0, le=1)
     """Retries under way as a share of the upstream's requests under way, above a floor of 3; None is no limit."""
 

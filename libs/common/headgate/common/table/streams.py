@@ -26,8 +26,10 @@ class MqttConnect(Entry):
 class StreamRoute(Entry):
     """What happens to the connections (UDP: the sessions) of one port.
 
-    Several TLS routes may share a port, told apart by their server names; exact names go before wildcards, one without
-    names takes the rest. `port` 0 means the gateway's HTTPS port: connections for these server names are not HTTP.
+    Several TLS routes may share a port, told apart by their server names. Of those that take a name the one with the
+    higher priority goes first. Of equal priority these are exact names, wildcards, patterns, the longer first, and the
+    one without names, which takes the rest. `port` 0 means the gateway's HTTPS port: connections for these server names
+    are not HTTP.
     """
 
     key: str
@@ -35,8 +37,15 @@ class StreamRoute(Entry):
     protocol: Literal["tcp", "udp", "tls"] = "tcp"
     """`tls`: the server name is read from the ClientHello."""
     port: int = Field(ge=0, le=65535)
+    address: str = ""
+    """That is listened on; empty is that of the gateway's own ports."""
     server_names: tuple[str, ...] = ()
-    """Lower case; `*.foo.com` for exactly one more label."""
+    """Lower case; `*.foo.com` for exactly one more label; `~` and an RE2 pattern, which is looked for anywhere in the
+    name, as hosts have them."""
+    alpn: tuple[str, ...] = ()
+    """Of `tls`: only clients that offer one of these protocols are taken; any without."""
+    priority: int = 0
+    """Of `tls`: the higher goes first among the routes of a port (Traefik)."""
     terminate: bool = False
     """Of `tls`: end TLS here, with the certificate for the server name, and pass on plain bytes."""
     mqtt: MqttConnect | None = None
@@ -51,14 +60,20 @@ class StreamRoute(Entry):
     """Without a byte either way; nginx's `proxy_timeout`. For UDP the end of a session."""
     max_connections: int | None = Field(default=None, ge=1)
     """Of one worker; further ones are closed."""
+    max_connections_per_client: int | None = Field(default=None, ge=1)
+    """Of one address, likewise; not for UDP."""
     udp_responses: int | None = Field(default=None, ge=0)
     """Datagrams that end a UDP session once the upstream has sent so many; None: only time does."""
     provenance: Provenance
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if self.protocol != "tls" and (self.server_names or self.terminate or not self.port):
-            raise ValueError("server names, termination and the HTTPS port are for tls only")
+        if self.protocol != "tls" and (self.server_names or self.alpn or self.terminate or not self.port):
+            raise ValueError("server names, ALPN, termination and the HTTPS port are for tls only")
+        if self.address and not self.port:
+            raise ValueError("the HTTPS port has the gateway's own address")
+        if self.priority and self.protocol != "tls":
+            raise ValueError("priority is for tls only: other routes have a port to themselves")
         if self.mqtt is not None and not (self.terminate or self.protocol == "tcp"):
             raise ValueError("mqtt is for tcp, and for tls that ends here")
         return self

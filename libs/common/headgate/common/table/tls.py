@@ -7,6 +7,8 @@ from pydantic import Field
 from headgate.common.sealing import ClusterValue
 from headgate.common.table.base import Entry, Provenance
 
+Curve = Literal["X25519", "P-256", "P-384", "P-521", "X25519MLKEM768", "SecP256r1MLKEM768", "SecP384r1MLKEM1024"]
+"""A group for the exchange of keys, as OpenSSL names it."""
 OTHER_NAMES: Final = ""
 """The server name of a certificate for names that no other has, and for clients that send none."""
 
@@ -34,12 +36,13 @@ class Certificate(Entry):
 class ClientAuth(Entry):
     """Certificates of clients."""
 
-    mode: Literal["required", "optional", "optional-unverified"] = "required"
+    mode: Literal["required", "required-any", "optional", "optional-unverified", "optional-any"] = "required"
     """`required`: no handshake without one. `optional`: what is presented must be good; without one the request is
     passed on and marked so. `optional-unverified`: one that no known authority vouches for is passed on too, and
-    marked so; one that has ended or is revoked is not."""
+    marked so; one that has ended or is revoked is not. `required-any` and `optional-any`: whatever certificate is
+    presented is passed on, and marked if it does not verify; the first has no handshake without one."""
     ca_pem: str
-    """Authorities, one or more."""
+    """Authorities, one or more; `required-any` and `optional-any` may have none."""
     refusals: Literal["handshake", "answer"] = "handshake"
     """Where a client is refused. `answer`: handshakes finish, and requests get a 400 or are sent to `error_page`, for a
     certificate that does not verify too, as with nginx. Sessions are not resumed then."""
@@ -64,9 +67,15 @@ class TlsPolicy(Entry):
     """How TLS is spoken for one server name."""
 
     min_version: Literal["", "1.0", "1.1", "1.2", "1.3"] = ""
-    max_version: Literal["", "1.2", "1.3"] = ""
+    max_version: Literal["", "1.0", "1.1", "1.2", "1.3"] = ""
     ciphers: str = ""
     """OpenSSL cipher list for TLS 1.2 and older; empty is the gateway's own."""
     prefer_server_ciphers: bool = False
+    curves: tuple[Curve, ...] = ()
+    """The preferred first; none are OpenSSL's own. Those that a gateway's OpenSSL does not know are left out."""
+    session_tickets: bool = True
+    """Whether sessions are resumed by tickets."""
+    strict_names: bool = False
+    """Handshakes for names that no certificate has, and those without a name, fail; else the fallback is presented."""
     alpn: tuple[Literal["h2", "http/1.1"], ...] = ("h2", "http/1.1")
     client_auth: ClientAuth | None = None

@@ -7,6 +7,7 @@ from pydantic import Field, model_validator
 
 from headgate.common.sealing import ClusterValue
 from headgate.common.table.base import Entry, Provenance
+from headgate.common.table.fastcgi import FastCgi
 
 
 class BackendProtocol(StrEnum):
@@ -18,6 +19,8 @@ class BackendProtocol(StrEnum):
     """HTTP/2 with prior knowledge over plain TCP; gRPC without TLS."""
     H2 = "h2"
     """HTTP/2 over TLS."""
+    FCGI = "fcgi"
+    """FastCGI over plain TCP."""
     TCP = "tcp"
     """For stream routes, as the two that follow."""
     TLS = "tls"
@@ -204,6 +207,8 @@ class Upstream(Entry):
     max_requests_per_connection: int | None = Field(default=None, ge=1)
     sends_connection: bool = False
     """Say in `Connection` of HTTP/1.1 requests whether the connection is kept, though HTTP/1.1 needs no word of it."""
+    fastcgi: FastCgi = FastCgi()
+    """For `fcgi`."""
     unavailable: str | None = None
     """Why there is nothing to send to, for the 503's log line and header: `Service default/web not found`."""
     provenance: Provenance

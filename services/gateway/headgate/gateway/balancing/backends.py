@@ -194,10 +194,11 @@ class BackendSet:
         picker: chooses one.
         cookie: keeps clients with their backends; None: nothing does.
         statuses: of answers of the first backend, for which the second gets the request too.
+        repeats_unsafe: whether it gets those requests too whose method is not idempotent.
         find_fault: says why all requests are refused; empty: they are not.
     """
 
-    __slots__ = ("_by_token", "_find_fault", "_picker", "cookie", "is_plain", "name", "statuses")
+    __slots__ = ("_by_token", "_find_fault", "_picker", "cookie", "is_plain", "name", "repeats_unsafe", "statuses")
 
     def __init__(
         self,
@@ -205,11 +206,14 @@ class BackendSet:
         picker: Picker,
         cookie: StickyCookie | None = None,
         statuses: frozenset[int] = frozenset(),
+        *,
+        repeats_unsafe: bool = False,
         find_fault: Callable[[], str] = _no_fault,
     ) -> None:
         self.name = name
         self.cookie = cookie
         self.statuses = statuses
+        self.repeats_unsafe = repeats_unsafe
         self._picker = picker
         self._find_fault = find_fault
         self._by_token: dict[bytes, CompiledBackend] = {}

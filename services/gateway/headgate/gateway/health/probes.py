@@ -64,6 +64,8 @@ def _prepare(target: CheckTarget) -> tuple[Asking, ssl.SSLContext | None]:
             return Http2Asking(target), _context(target, "h2")
         case "https":
             return HttpAsking(target), _context(target, "http/1.1")
+        case "http" if protocol is BackendProtocol.FCGI:
+            return Asking(), None
         case "http" if protocol is BackendProtocol.H2C:
             return Http2Asking(target), None
         case "http":

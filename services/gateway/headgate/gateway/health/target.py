@@ -12,7 +12,8 @@ class CheckTarget(NamedTuple):
     port: int
     check: ActiveCheck
     protocol: BackendProtocol = BackendProtocol.HTTP
-    """What requests are sent in; `h2c` and `h2` are checked by HTTP/2 too."""
+    """What requests are sent in; `h2c` and `h2` are checked by HTTP/2 too, and of `fcgi` is checked
+    whether it accepts connections."""
     ca_pem: str = ""
     """Authorities that the certificate is checked against; empty: the system's."""
     server_name: str = ""

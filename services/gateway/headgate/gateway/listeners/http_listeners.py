@@ -3,27 +3,31 @@
 import ssl
 from collections.abc import Callable, Mapping
 from functools import partial
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
 from headgate.gateway.listeners.http_port import HttpPort
 from headgate.gateway.listeners.server import ProxyServer
 from headgate.gateway.net.port_set import PortKey, PortSet
 from headgate.gateway.net.sockets import open_listener
 from headgate.gateway.observability.metrics import TableMetrics
+from headgate.gateway.proxy.seam import RouterHolder
+from headgate.gateway.streams.ports import PortPlan
 from headgate.gateway.table.compiler import TableCompiler
-from headgate.gateway.table.listener_ports import (
-    OWN_HTTP,
-    OWN_HTTPS,
-    ListenerPlan,
-    ListenerPort,
-    PortSettings,
-    port_settings,
-    protocol_of,
-)
+from headgate.gateway.table.listener_ports import ListenerPlan, ListenerPort, PortSettings, port_settings
 from headgate.gateway.table.port_routers import PortRouters
 from headgate.gateway.tls import CertificateStore
 
-HttpPlan = tuple[str, PortSettings]
-"""Scheme and settings of a port."""
+_NOTHING_LENT: Final[Mapping[PortKey, PortPlan]] = MappingProxyType({})
+
+
+class HttpPlan(NamedTuple):
+    """What happens to the connections of a port."""
+
+    spoken: Mapping[str, PortSettings]
+    """Settings by scheme: `http`, `https`, or both."""
+    streams: PortPlan | None = None
+    """Stream routes that share the port."""
 
 
 class HttpListeners:
@@ -61,77 +65,107 @@ class HttpListeners:
         self._metrics = metrics
         self._host = host
         self._reuse_port = reuse_port
-        self._schemes: dict[PortKey, str] = {}
+        self._schemes: dict[PortKey, list[str]] = {}
         owners = {port: f"the gateway's {owner}" for port, owner in reserved.items()}
         self._ports: PortSet[HttpPlan] = PortSet("listener's port", host, self._open, owners, self._count, on_change)
 
     @property
     def names(self) -> tuple[str, ...]:
         """The ports as heartbeats show them: `http://0.0.0.0:8000`, with the reason if one is not open."""
-        return tuple(f"{self._schemes[key]}://{shown}" for key, shown in self._ports.shown().items())
+        shown = self._ports.shown().items()
+        return tuple(f"{scheme}://{where}" for key, where in shown for scheme in self._schemes[key])
 
-    def apply(self, plan: ListenerPlan) -> None:
-        """Open, change and close ports to what a plan asks for. Never raises."""
-        wanted: dict[PortKey, HttpPlan] = {}
-        for port, listeners in plan.ports.items():
-            scheme, settings = protocol_of(listeners), port_settings(listeners)
-            if port in (OWN_HTTP, OWN_HTTPS):
-                self._server.configure_own(scheme, settings)
+    @staticmethod
+    def keys(plan: ListenerPlan) -> frozenset[PortKey]:
+        """Return the ports that a plan asks for, besides the gateway's own."""
+        return frozenset(_key(port) for port in plan.ports if not port.is_own)
+
+    def apply(self, plan: ListenerPlan, lent: Mapping[PortKey, PortPlan] = _NOTHING_LENT) -> None:
+        """Open, change and close ports to what a plan asks for. Never raises.
+
+        Args:
+            plan: of all listeners.
+            lent: stream routes that share these ports.
+        """
+        spoken: dict[PortKey, dict[str, PortSettings]] = {}
+        for port, listeners in sorted(plan.ports.items()):
+            settings = port_settings(listeners)
+            if port.is_own:
+                self._server.configure_own(port.protocol, settings)
             else:
-                wanted[PortKey("tcp", port.port, port.address)] = scheme, settings
-        self._schemes = {key: scheme for key, (scheme, _) in wanted.items()}
-        self._ports.apply(wanted)
+                spoken.setdefault(_key(port), {})[port.protocol] = settings
+        self._schemes = {key: list(schemes) for key, schemes in spoken.items()}
+        self._ports.apply({key: HttpPlan(schemes, lent.get(key)) for key, schemes in spoken.items()})
 
     def stop(self) -> None:
         """Try no port again; those that are open end with the server."""
         self._ports.stop()
 
     def _open(self, key: PortKey, plan: HttpPlan) -> "_ListenerPort":
-        scheme, settings = plan
-        port = ListenerPort(key.address, key.port)
         listening = open_listener(key.address or self._host, key.port, reuse_port=self._reuse_port)
-        opened = self._server.open_port(self._routers.holder(port), listening, self._tls(scheme, port), settings)
-        return _ListenerPort(plan, opened, partial(self._close, port, opened), partial(self._reopen, key))
+        (scheme, settings), *_ = plan.spoken.items()
+        opened = self._server.open_port(*self._spoken(key, scheme), listening, settings)
+        port = _ListenerPort(key, opened, self)
+        port.change(plan)
+        return port
 
-    def _reopen(self, key: PortKey, plan: HttpPlan) -> None:
-        """Speak another scheme on a port."""
-        self._ports.reopen(key, plan)
-
-    def _close(self, port: ListenerPort, opened: HttpPort) -> None:
-        self._server.close_port(opened)
-        self._routers.drop(port)
-
-    def _tls(self, scheme: str, port: ListenerPort) -> ssl.SSLContext | None:
+    def _spoken(self, key: PortKey, scheme: str) -> tuple[RouterHolder, ssl.SSLContext | None]:
+        """Return where connections find routes, and the TLS that is spoken with them."""
+        port = _port(key, scheme)
         if scheme == "http":
-            return None
+            return self._routers.holder(port), None
         compiler = self._compiler
-        return self._certificates.listener_context(
+        tls = self._certificates.listener_context(
             partial(compiler.find_tls, port=port), partial(compiler.find_certificates, port=port)
         )
+        return self._routers.holder(port), tls
+
+    def speak(self, key: PortKey, opened: HttpPort, scheme: str) -> None:
+        """Speak another way on a port too."""
+        self._server.speak(opened, scheme, *self._spoken(key, scheme))
+
+    def fall_silent(self, key: PortKey, opened: HttpPort, scheme: str) -> None:
+        """Speak one of both ways no more."""
+        opened.fall_silent(scheme)
+        self._routers.drop(_port(key, scheme))
+
+    def close(self, key: PortKey, opened: HttpPort) -> None:
+        """Close a port."""
+        self._server.close_port(opened)
+        for scheme in opened.schemes:
+            self._routers.drop(_port(key, scheme))
 
     def _count(self) -> None:
         self._metrics.count_ports(len(self._ports.open), len(self._ports.failed))
 
 
+def _key(port: ListenerPort) -> PortKey:
+    return PortKey("tcp", port.port, port.address)
+
+
+def _port(key: PortKey, scheme: str) -> ListenerPort:
+    return ListenerPort(key.address, key.port, "https" if scheme == "https" else "http")
+
+
 class _ListenerPort:
     """A listener's port that is open."""
 
-    def __init__(
-        self, plan: HttpPlan, port: HttpPort, close: Callable[[], None], reopen: Callable[[HttpPlan], None]
-    ) -> None:
-        self._scheme = plan[0]
+    def __init__(self, key: PortKey, port: HttpPort, listeners: HttpListeners) -> None:
+        self._key = key
         self._port = port
-        self._close = close
-        self._reopen = reopen
+        self._listeners = listeners
 
     def change(self, plan: HttpPlan) -> None:
         """Treat new connections so."""
-        scheme, settings = plan
-        if scheme == self._scheme:
-            self._port.configure(settings)
-        else:
-            self._reopen(plan)
+        before = self._port.schemes
+        for scheme in plan.spoken.keys() - before:
+            self._listeners.speak(self._key, self._port, scheme)
+        for scheme in before - plan.spoken.keys():
+            self._listeners.fall_silent(self._key, self._port, scheme)
+        for scheme, settings in plan.spoken.items():
+            self._port.configure(settings, scheme)
+        self._port.listener.share(plan.streams)
 
     def close(self) -> None:
         """Take no new connections; those that are open go on."""
-        self._close()
+        self._listeners.close(self._key, self._port)

@@ -1,38 +1,17 @@
-"""One port on which HTTP is spoken: what its connections share, and how it ends."""
+"""One port on which HTTP is spoken, plain, over TLS, or both: how it accepts, and how it ends."""
 
-import asyncio
 import socket
 import ssl
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Final, cast
 
+from headgate.gateway.listeners.http_side import NO_SETTINGS, HttpSide
 from headgate.gateway.listeners.sharing import SharedListener
 from headgate.gateway.model.networks import parse_networks
-from headgate.gateway.net.proxy_protocol import Addresses
 from headgate.gateway.proxy.context import Connection, ProxyContext
-from headgate.gateway.proxy.http1.server import ClientConnection
 from headgate.gateway.streams.context import StreamContext
 from headgate.gateway.table.listener_ports import PortSettings
 
-_NO_SETTINGS = PortSettings()
-_HTTPS_PORT: Final = 443
-
-
-class _Arriving(asyncio.Protocol):
-    """A connection that was accepted, until it is made, which is after the TLS handshake.
-
-    Only then is it served, with the settings of that time, so that a port knows every connection that has a context.
-    """
-
-    def __init__(self, serve: Callable[[], asyncio.Protocol]) -> None:
-        self._serve = serve
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Hand the transport to what serves it."""
-        protocol = self._serve()
-        transport.set_protocol(protocol)
-        protocol.connection_made(transport)
+HTTP, HTTPS = "http", "https"
 
 
 class HttpPort:
@@ -40,7 +19,8 @@ class HttpPort:
 
     Args:
         context: for its connections, as the gateway's own settings have it.
-        streams: for ports that stream routes may share, or whose connections begin with a PROXY header.
+        streams: for ports that stream routes may share, that speak both ways, or whose connections begin with a PROXY
+            header.
         listening: nonblocking, listening; becomes the object's to close.
         tls: spoken with clients; None: plain.
         shown_port: number of the port that clients connect to.
@@ -57,76 +37,94 @@ class HttpPort:
         shown_port: int = 0,
         *,
         proxy_protocol: bool = False,
-        settings: PortSettings = _NO_SETTINGS,
+        settings: PortSettings = NO_SETTINGS,
     ) -> None:
         self.number: int = listening.getsockname()[1]
         self._own = context
         self._streams = streams
         self._proxy_protocol = proxy_protocol
-        self._scheme = b"http" if tls is None else b"https"
-        self._shown = str(shown_port or self.number).encode()
-        self._settings = _NO_SETTINGS
-        self._contexts = [context]
-        """Of connections that are open, that of new ones last."""
+        self._shown = shown_port or self.number
+        self._sides: dict[str, HttpSide] = {}
+        self._left: list[HttpSide] = []
+        """Those that are not spoken any more, with connections that are open still."""
+        self._expects: tuple[bool, tuple[str, ...] | None] = proxy_protocol, None
         self.closes_at: float | None = None
         """When connections that rest are closed, as the port is; None: it is open."""
+        scheme = HTTP if tls is None else HTTPS
+        side = self._sides[scheme] = HttpSide(context, scheme.encode(), self.number, self._shown)
         self.listener = SharedListener(
             streams,
             listening,
-            self._accept,
+            side.accept,
             tls,
             expects_proxy_header=proxy_protocol,
             handshake_timeout_s=context.config.tls_handshake_timeout_s,
+            is_taken=self._is_taken,
         )
         self.configure(settings)
 
-    def _accept(self, told: Addresses | None) -> asyncio.Protocol:
-        address, shown, names_https = b"", self._shown, False
-        if told is not None:
-            address, port = told.source[0].encode(), told.destination[1]
-            names_https = port == _HTTPS_PORT
-            if port != self.number:
-                shown = str(port).encode()
-        return _Arriving(lambda: self._serve(shown, address, names_https))
+    @property
+    def schemes(self) -> frozenset[str]:
+        """What is spoken: `http`, `https`, or both."""
+        return frozenset(self._sides)
 
-    def _serve(self, shown: bytes, address: bytes, names_https: bool) -> asyncio.Protocol:
-        connection = ClientConnection(self._contexts[-1], self._scheme, shown, address, names_https=names_https)
-        return cast(asyncio.Protocol, connection)
+    def speak(self, scheme: str, context: ProxyContext, tls: ssl.SSLContext | None) -> None:
+        """Speak another way too."""
+        self._sides[scheme] = HttpSide(context, scheme.encode(), self.number, self._shown)
+        if tls is not None:
+            self.listener.tls = tls
+        self._speak()
 
-    def configure(self, settings: PortSettings) -> None:
-        """Treat connections so that are made from now on, those in a TLS handshake included."""
-        if settings == self._settings:
+    def fall_silent(self, scheme: str) -> None:
+        """Speak one of both ways no more; its connections go on, and are told that they end."""
+        side = self._sides.pop(scheme)
+        side.announce_drain()
+        self._left = [each for each in self._left if each.connections] + [side]
+        self._speak()
+
+    def _speak(self) -> None:
+        accept = {scheme: side.accept for scheme, side in self._sides.items()}
+        self.listener.speak(accept.get(HTTP), accept.get(HTTPS))
+
+    def _is_taken(self, server_name: str) -> bool:
+        secure = self._sides.get(HTTPS)
+        return secure is not None and secure.takes(server_name)
+
+    def configure(self, settings: PortSettings, scheme: str = "") -> None:
+        """Treat connections so that are made from now on, of one way to speak or of all."""
+        for side in (self._sides[scheme],) if scheme else self._sides.values():
+            if settings != side.settings:
+                side.configure(settings)
+        self._expect_headers()
+
+    def _expect_headers(self) -> None:
+        """Expect PROXY headers as the first of the ways says, as they come before anything that tells these apart."""
+        said = [self._sides[each].settings for each in (HTTP, HTTPS) if each in self._sides]
+        trusted = next((each.trusted_proxies for each in said if each.trusted_proxies is not None), None)
+        told = next((each.proxy_protocol for each in said if each.proxy_protocol is not None), self._proxy_protocol)
+        if (expects := (told and trusted != (), trusted)) == self._expects:
             return
-        self._settings = settings
-        own, trusted = self._own, settings.trusted_proxies
-        config, streams = own.config, self._streams
-        if settings.connections.model_fields_set:
-            config = replace(config, **settings.connections.model_dump(exclude_none=True))
-        if trusted is not None:
-            config = replace(config, trusted_proxies=trusted, trust_forwarded=False)
-            streams = replace(streams, proxy_networks=parse_networks(trusted)) if streams is not None else None
-        context = own.beside(own.holder, config)
-        if settings.access_log is not None and own.access_log is not None:
-            context.access_log = own.access_log.formatted(settings.access_log)
-            context.times_endpoints = context.access_log.is_detailed
-        context.draining = self._contexts[-1].draining
-        self._contexts = [each for each in self._contexts if each.connections] + [context]
-        expects = self._proxy_protocol if settings.proxy_protocol is None else settings.proxy_protocol
-        self.listener.expect_headers(streams, expects=expects and trusted != ())
+        self._expects = expects
+        streams = self._streams
+        if trusted is not None and streams is not None:
+            streams = replace(streams, proxy_networks=parse_networks(trusted))
+        self.listener.expect_headers(streams, expects=expects[0])
+
+    def _every_side(self) -> list[HttpSide]:
+        return [*self._sides.values(), *self._left]
 
     @property
     def connections(self) -> set[Connection]:
         """Those that are open."""
-        if len(self._contexts) == 1:
-            return self._contexts[0].connections
-        return {connection for context in self._contexts for connection in context.connections}
+        sides = self._every_side()
+        if len(sides) == 1:
+            return sides[0].connections
+        return {connection for side in sides for connection in side.connections}
 
     def announce_drain(self) -> None:
         """From now on tell clients with every answer that their connection closes; accepting goes on."""
-        for context in self._contexts:
-            context.draining = True
-        for connection in list(self.connections):
-            connection.announce_drain()
+        for side in self._every_side():
+            side.announce_drain()
 
     def sweep(self, now: float) -> None:
         """Look at every deadline."""
@@ -145,7 +143,7 @@ class HttpPort:
     async def ended(self) -> None:
         """Wait until no connection is open on a port that drains."""
         await self.listener.ended()
-        for context in self._contexts:
+        for context in [context for side in self._every_side() for context in side.contexts]:
             if context.connections:
                 context.emptied.clear()
                 await context.emptied.wait()

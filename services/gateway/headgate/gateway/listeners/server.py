@@ -65,7 +65,7 @@ class ProxyServer:
         """By scheme."""
         self._timer: asyncio.TimerHandle | None = None
         self._pool_sweep_at = 0.0
-        self._is_paused = False
+        self.is_paused = False
         """Clients' connections wait in the kernel, for want of file descriptors."""
         stats.watch_connections(lambda: self.connections)
         stats.buffers = self.context.buffers
@@ -111,17 +111,21 @@ class ProxyServer:
         return opened.number
 
     def open_port(
-        self, holder: RouterHolder, listening: socket.socket, tls: ssl.SSLContext | None, settings: PortSettings
+        self, holder: RouterHolder, tls: ssl.SSLContext | None, listening: socket.socket, settings: PortSettings
     ) -> HttpPort:
         """Accept connections on a socket that listens; `holder` has the router of the port."""
         context = self.context.beside(holder, self.context.config)
         port = HttpPort(context, self._streams, listening, tls, proxy_protocol=self._proxy_protocol, settings=settings)
         self._ports.append(port)
         port.listener.begin()
-        if self._is_paused:
+        if self.is_paused:
             port.listener.pause()
         self._start_clock()
         return port
+
+    def speak(self, port: HttpPort, scheme: str, holder: RouterHolder, tls: ssl.SSLContext | None) -> None:
+        """Speak another way on a port too; `holder` has the router of its connections."""
+        port.speak(scheme, self.context.beside(holder, self.context.config), tls)
 
     def close_port(self, port: HttpPort) -> None:
         """Close a port for good; what is under way there goes on."""
@@ -177,9 +181,9 @@ class ProxyServer:
         is_short = descriptors.is_short()
         if is_short:
             descriptors.note_exhausted("accept")
-        if is_short is self._is_paused:
+        if is_short is self.is_paused:
             return
-        self._is_paused = is_short
+        self.is_paused = is_short
         for port in self._ports:
             if is_short:
                 port.listener.pause()

@@ -6,11 +6,20 @@ if TYPE_CHECKING:
     import ssl
 
 
+class FastCgiSettings(NamedTuple):
+    """What applications are told by FastCGI beside the request."""
+
+    script: str = ""
+    """Name of the script of paths that end with a slash."""
+    params: tuple[tuple[str, str], ...] = ()
+    """Parameters, with variables of nginx in their values; they go before the usual ones."""
+
+
 class ConnectionSpec(NamedTuple):
     """Endpoints with equal address, port and spec share their connections, whatever upstreams name them."""
 
     protocol: str = "http"
-    """`http`, `https`, `h2c` or `h2`; streams have others."""
+    """`http`, `https`, `h2c`, `h2` or `fcgi`; streams have others."""
     tls: "ssl.SSLContext | None" = None
     """None: plain."""
     server_name: str | None = None
@@ -30,6 +39,8 @@ class ConnectionSpec(NamedTuple):
     """Header line of HTTP/1.1 requests, with its CRLF, that says whether the connection is kept."""
     is_hop: bool = False
     """A gateway of another cluster, which gets requests as they came."""
+    fastcgi: FastCgiSettings = FastCgiSettings()
+    """For `fcgi`."""
 
 
 PLAIN = ConnectionSpec()

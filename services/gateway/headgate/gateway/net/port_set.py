@@ -88,11 +88,6 @@ class PortSet(Generic[P]):
                 self._try_open(key, plan)
         self._settle()
 
-    def reopen(self, key: PortKey, plan: P) -> None:
-        """Close a port, and open it for something else."""
-        self._close(key)
-        self._try_open(key, plan)
-
     def shown(self) -> Mapping[PortKey, str]:
         """Return all ports as heartbeats show them, `127.0.0.1:53`, with the reason if one is not open."""
         reasons = {key: "" for key in self.open} | {key: f" not open: {why}" for key, (_, why) in self.failed.items()}
@@ -143,10 +138,13 @@ class PortSet(Generic[P]):
     def _settle(self) -> None:
         self._on_settled()
         if self.failed and self._retry is None:
-            self._retry = asyncio.get_running_loop().call_later(RETRY_S, self._try_again)
+            self._retry = asyncio.get_running_loop().call_later(RETRY_S, self.try_again)
 
-    def _try_again(self) -> None:
-        self._retry = None
+    def try_again(self) -> None:
+        """Try to open the ports that could not be opened."""
+        if self._retry is not None:
+            self._retry.cancel()
+            self._retry = None
         before = self.shown()
         for key, (plan, _) in list(self.failed.items()):
             self._try_open(key, plan)

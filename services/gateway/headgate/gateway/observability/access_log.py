@@ -18,7 +18,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 from headgate.gateway.observability.log_format import LogFormat
-from headgate.gateway.proxy.heads.head import logged_fields
+from headgate.gateway.proxy.heads.head import RequestFields
 from headgate.gateway.proxy.reports import LogRecord
 from headgate.gateway.streams.log import StreamRecord, combined_line, json_line
 
@@ -176,7 +176,7 @@ def _combined(record: LogRecord) -> bytes:
         notes,
         reason,
     ) = record
-    referer, agent = logged_fields(fields)
+    referer, agent = _logged_fields(fields)
     line = b'%b - %b [%b] "%b %b HTTP/%b" %d %d "%b" "%b" %b "%b" "%b" %b' % (
         client,
         notes.user,
@@ -198,6 +198,24 @@ def _combined(record: LogRecord) -> bytes:
     # It may quote what a client sent, which must not look like a line of its own.
     shown = _CONTROLS.sub("?", reason).encode("utf-8", "backslashreplace")
     return b'%b "%b"\n' % (line, _escape(shown))
+
+
+def _logged_fields(fields: RequestFields) -> tuple[bytes, bytes]:
+    """Give Referer and User-Agent as the access log writes them (`-` for none)."""
+    both = fields.referer + fields.agent
+    if len(both.translate(None, _LOG_UNSAFE)) == len(both):
+        return fields.referer or b"-", fields.agent or b"-"
+    return _logged_value(fields.referer), _logged_value(fields.agent)
+
+
+def _logged_value(value: bytes) -> bytes:
+    for byte in _LOG_UNSAFE:
+        value = value.replace(bytes((byte,)), b"\\x%02x" % byte)
+    return value or b"-"
+
+
+_LOG_UNSAFE: Final = b'\\"\t'
+"""The backslash first, as the others are written with one."""
 
 
 def _seconds(seconds: float) -> bytes:

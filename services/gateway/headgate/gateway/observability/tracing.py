@@ -63,12 +63,8 @@ class RequestTrace:
         context = trace.set_span_in_context(NonRecordingSpan(_sampled(parent)), Context()) if parent else Context()
         method = exchange.method.decode("latin-1")
         self._method = method if method in _METHODS else "_OTHER"
-        shown = self._method if self._method != "_OTHER" else "HTTP"
         self._server = self._tracer.start_span(
-            f"{shown} {route.name}" if route is not None else shown,
-            context,
-            SpanKind.SERVER,
-            _server_attributes(exchange, route, self._method),
+            self._span_name(route), context, SpanKind.SERVER, _server_attributes(exchange, route, self._method)
         )
         self._context = trace.set_span_in_context(self._server, Context())
         self._attempt: Span | None = None
@@ -78,6 +74,15 @@ class RequestTrace:
     def trace_id(self) -> str:
         """In hex."""
         return format(self._server.get_span_context().trace_id, "032x")
+
+    def rerouted(self, exchange: "ActiveRequest", route: "RouteTarget | None") -> None:
+        """Name the span by the route that takes the request over; its attributes count too."""
+        self._server.update_name(self._span_name(route))
+        self._server.set_attributes(_server_attributes(exchange, route, self._method))
+
+    def _span_name(self, route: "RouteTarget | None") -> str:
+        shown = self._method if self._method != "_OTHER" else "HTTP"
+        return shown if route is None else f"{shown} {route.name}"
 
     def attempt(self, exchange: "ActiveRequest", pool: "EndpointPool") -> None:
         """Begin an attempt, unless one is under way."""

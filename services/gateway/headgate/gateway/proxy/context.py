@@ -9,8 +9,8 @@ from headgate.gateway.proxy.clock import Clock
 from headgate.gateway.proxy.config import ProxyConfig
 from headgate.gateway.proxy.connection_limits import ConnectionLimits
 from headgate.gateway.proxy.exchange.buffers import body_budget
-from headgate.gateway.proxy.heads.head import RequestRules
 from headgate.gateway.proxy.heads.origin import TrustedPeers
+from headgate.gateway.proxy.heads.special_fields import RequestRules
 from headgate.gateway.proxy.outbox import Outbox, OutboxTransport
 from headgate.gateway.proxy.peer import Peer
 from headgate.gateway.proxy.reports import RequestLog, Tracing

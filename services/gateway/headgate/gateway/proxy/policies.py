@@ -14,7 +14,16 @@ if TYPE_CHECKING:
 class RetryPolicy:
     """When a request is sent again; see `Retries` of the vocabulary."""
 
-    __slots__ = ("attempts", "budget", "per_try_s", "reasons", "statuses", "total_s", "unsafe")
+    __slots__ = (
+        "attempts",
+        "backoff_s",
+        "budget",
+        "per_try_s",
+        "reasons",
+        "statuses",
+        "total_s",
+        "unsafe",
+    )
 
     def __init__(
         self,
@@ -25,6 +34,7 @@ class RetryPolicy:
         per_try_s: float | None = None,
         total_s: float | None = None,
         budget: float | None = 0.2,
+        backoff_s: float = 0.0,
     ) -> None:
         self.attempts = attempts
         """Besides the first."""
@@ -38,6 +48,8 @@ class RetryPolicy:
         self.total_s = total_s
         self.budget = budget
         """Retries under way as a share of the upstream's requests; None: no bound."""
+        self.backoff_s = backoff_s
+        """Before the first of them; the last one waits twice as long."""
 
 
 @dataclass(slots=True)
@@ -57,6 +69,10 @@ class RoutePolicies:
     """Bytes of a request's body; None: the proxy's own limit."""
     buffer_request: bool = False
     """Read the whole body before an endpoint is chosen."""
+    keeps_body: int = 0
+    """Do so with bodies of so many bytes; longer ones are passed on as they come."""
+    needs_length: bool = False
+    """Do so with bodies of unknown length."""
     buffer_response: int = 0
     """Bytes of an answer that are kept for a client slower than its upstream."""
     log_share: float | None = None

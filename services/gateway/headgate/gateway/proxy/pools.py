@@ -5,16 +5,20 @@ long as some table names that endpoint: an unchanged endpoint keeps its warm con
 """
 
 import time
+from collections.abc import Mapping
+from typing import Final
 
 from headgate.gateway.model.connection import PLAIN, ConnectionSpec
 from headgate.gateway.net.dialling import UNBOUNDED, Dialler
 from headgate.gateway.proxy.config import ProxyConfig
 from headgate.gateway.proxy.endpoint_pool import EndpointPool
+from headgate.gateway.proxy.fcgi.pool import FcgiPool
 from headgate.gateway.proxy.http1.pool import Http1Pool
 from headgate.gateway.proxy.http2.pool import Http2Pool
 from headgate.gateway.proxy.outbox import Outbox
 
-_HTTP2 = ("h2", "h2c")
+_POOLS: Final[Mapping[str, type[EndpointPool]]] = {"h2": Http2Pool, "h2c": Http2Pool, "fcgi": FcgiPool}
+"""By the endpoint's protocol; all others are HTTP/1.1."""
 
 
 class PoolRegistry:
@@ -32,7 +36,7 @@ class PoolRegistry:
         key = (address, port, spec)
         pool = self._pools.get(key)
         if pool is None:
-            make: type[EndpointPool] = Http2Pool if spec.protocol in _HTTP2 else Http1Pool
+            make: type[EndpointPool] = _POOLS.get(spec.protocol, Http1Pool)
             pool = self._pools[key] = make(address, port, spec, self.config, self.outbox, self._dialler)
         return pool
 

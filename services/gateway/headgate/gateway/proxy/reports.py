@@ -48,6 +48,9 @@ class RequestTrace(Protocol):
     def trace_id(self) -> str:
         """In hex, for logs."""
 
+    def rerouted(self, exchange: "ActiveRequest", route: "RouteTarget | None") -> None:
+        """Note that another route takes the request, or none does."""
+
     def attempt(self, exchange: "ActiveRequest", pool: "EndpointPool") -> None:
         """Begin an attempt to have an endpoint answer, unless one is under way."""
 

@@ -92,6 +92,9 @@ class Router(Protocol):
         client sent it, without the query.
         """
 
+    def takes(self, host: bytes) -> bool:
+        """Tell whether a virtual host takes a host, whatever its routes are."""
+
 
 class RouterHolder:
     """Where the current router is. A hot swap is one attribute store; requests keep the target that they began with."""

@@ -132,6 +132,20 @@ class UpstreamSide:
         raise NotImplementedError
 
 
+class Rerouting:
+    """A request whose route was chosen again for another path."""
+
+    __slots__ = ("count", "original", "variables")
+
+    def __init__(self, original: tuple[bytes, bytes, bytes]) -> None:
+        self.count = 0
+        """How often."""
+        self.original = original
+        """Method, target and host as they came."""
+        self.variables: dict[str, object] = {}
+        """What plugins of its routes before told each other."""
+
+
 class SentRequest:
     """A request as the upstream's side that serves it knows it, and what that side reports; an `Exchange` is one."""
 
@@ -141,13 +155,18 @@ class SentRequest:
         "has_other_host",
         "lines",
         "method",
+        "origin",
         "request_done",
         "request_id",
+        "rerouting",
         "run",
         "target",
         "upgrade",
         "upstream",
     )
+
+    origin: Peer
+    """Who the request is from: the peer, or whom a trusted one names."""
 
     def __init__(self, client: ClientSide) -> None:
         # All are set here, so that the compiled engine need not look whether they are.
@@ -166,6 +185,8 @@ class SentRequest:
         """Protocol that the upstream may switch to."""
         self.has_other_host = False
         """A plugin has chosen the Host that is sent."""
+        self.rerouting: Rerouting | None = None
+        """Set once its route was chosen again."""
         self.run: HookRun | None = None
         """The request on its way through the hooks of its route; None: it has none."""
 

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import socket
+from collections.abc import Callable
 from typing import NamedTuple
 
 from headgate.gateway.net.proxy_protocol import Addresses, BadProxyHeader
@@ -22,29 +23,55 @@ class Identified(NamedTuple):
     """Those that its PROXY header names, if it has to begin with one."""
     has_header: bool
     """Such a header has named the addresses."""
+    is_tls: bool
+    """It begins with a ClientHello; False too if nothing had to be known of it."""
     server_name: str
     route: CompiledStream | None
 
 
+_NO_ROUTES = PortPlan(None, None, False)
+
+
+def _is_taken_by_none(server_name: str) -> bool:
+    return False
+
+
 async def identify(
-    accepted: socket.socket, context: StreamContext, plan: PortPlan | None, *, expects_proxy_header: bool
+    accepted: socket.socket,
+    context: StreamContext,
+    plan: PortPlan | None,
+    *,
+    expects_proxy_header: bool,
+    tells_tls: bool = False,
+    is_taken: Callable[[str], bool] = _is_taken_by_none,
 ) -> Identified | None:
     """Look at what a connection begins with, for as long as a client may take; None: it was closed, as it was no good.
 
-    `plan` has the routes of its port; None: there are none.
+    Args:
+        accepted: the connection.
+        context: what streams share.
+        plan: the routes of its port; None: there are none.
+        expects_proxy_header: it begins with one, if its peer is trusted.
+        tells_tls: whether it is TLS has to be known in any case.
+        is_taken: whether HTTPS has a server name, so that the route without names does not take it.
     """
+    plan = plan or _NO_ROUTES
     try:
         async with asyncio.timeout(context.preface_timeout_s):
             named = None
             if expects_proxy_header:
                 named = await read_addresses(accepted, context)
             addresses, has_header = named or ends_of(accepted), named is not None
-            if plan is None or plan.names is None:
-                return Identified(addresses, has_header, "", plan.only if plan is not None else None)
+            if plan.names is None and not tells_tls:
+                return Identified(addresses, has_header, False, "", plan.only)
             hello = await read_hello(accepted)
             if hello is None:
-                return Identified(addresses, has_header, "", None)
-            return Identified(addresses, has_header, hello.server_name, plan.names.find(hello.server_name))
+                return Identified(addresses, has_header, False, "", plan.only)
+            name, route = hello.server_name, None
+            if plan.names is not None:
+                offered = [each.decode("latin-1") for each in hello.alpn]
+                route = plan.names.find(name, offered, has_rest=plan.names.has_rest and not is_taken(name))
+            return Identified(addresses, has_header, True, name, route)
     except (OSError, TimeoutError, ConnectionEnded, BadProxyHeader) as error:
         _log.debug("a connection is closed unserved", extra={"error": str(error) or "nothing came in time"})
         context.stats.unrouted += 1

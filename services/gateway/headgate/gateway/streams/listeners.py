@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import logging
 import socket
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Protocol
 
 from headgate.gateway.net.port_set import OpenPort, PortKey, PortSet
@@ -69,8 +69,12 @@ class StreamListeners:
         """Leave further TCP ports to others from the next `apply` on."""
         self.ports.reserved = {**ports, **self._reserved}
 
-    def apply(self, routes: Iterable[CompiledStream]) -> None:
-        """Open, change and close ports to what these routes ask for. Never raises."""
+    def apply(self, routes: Iterable[CompiledStream], shared: Collection[PortKey] = ()) -> Mapping[PortKey, PortPlan]:
+        """Open, change and close ports to what these routes ask for. Never raises.
+
+        Returns:
+            What is for those of the `shared` ports, which are listeners' of HTTP.
+        """
         plan = plan_ports(routes)
         for route, problem in plan.problems.items():
             if self._problems.get(route) != problem:
@@ -78,7 +82,9 @@ class StreamListeners:
         self._problems = plan.problems
         wanted = dict(plan.ports)
         self._share_https(wanted.pop(PortKey("tcp", HTTPS_PORT), None))
+        lent = {key: wanted.pop(key) for key in shared if key in wanted}
         self.ports.apply(wanted)
+        return lent
 
     def _share_https(self, plan: PortPlan | None) -> None:
         if self._https is not None:
@@ -91,14 +97,15 @@ class StreamListeners:
         stats.ports_open, stats.ports_failed = len(self.ports.open), len(self.ports.failed)
 
     def _open_port(self, key: PortKey, plan: PortPlan) -> OpenPort[PortPlan]:
+        host = key.address or self._host
         if key.transport == "tcp":
-            return TcpPort(self._context, open_listener(self._host, key.port, reuse_port=self._reuse_port), plan)
+            return TcpPort(self._context, open_listener(host, key.port, reuse_port=self._reuse_port), plan)
         assert plan.only is not None, "UDP routes never share a port"
         retiring = self._retiring.pop(key, None)
         if retiring is not None:
             retiring.route = plan.only
             return _UdpListener(retiring, lambda: self._retire(key, retiring))
-        bound = open_listener(self._host, key.port, datagrams=True, reuse_port=self._reuse_port)
+        bound = open_listener(host, key.port, datagrams=True, reuse_port=self._reuse_port)
         opened = UdpPort(self._context, bound, plan.only, lambda: self._forget_retired(key))
         return _UdpListener(opened, lambda: self._retire(key, opened))
 

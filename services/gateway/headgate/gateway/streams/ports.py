@@ -1,8 +1,12 @@
 """Which stream route has a port, and on ports that TLS routes share, which has a server name."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
+from headgate.common.patterns import Pattern
+from headgate.common.table.hosts import MAX_HOST_PATTERNS, is_pattern, pattern_order
+from headgate.gateway.errors import BadMatch
+from headgate.gateway.model.patterns import compile_pattern
 from headgate.gateway.net.port_set import PortKey
 from headgate.gateway.streams.route import CompiledStream
 
@@ -11,28 +15,65 @@ HTTPS_PORT = 0
 
 
 class ServerNames:
-    """TLS routes by server name: the exact name, then the wildcard for one label, then the route without names."""
+    """TLS routes by server name, in the order that `StreamRoute` documents.
 
-    __slots__ = ("_by_name", "_rest")
+    Args:
+        by_name: those with names and wildcards; of each name those that ask for protocols first.
+        patterns: those with patterns, best first.
+        rest: those without names.
+    """
 
-    def __init__(self, by_name: Mapping[str, CompiledStream], rest: CompiledStream | None) -> None:
+    __slots__ = ("_by_name", "_patterns", "_rest")
+
+    def __init__(
+        self,
+        by_name: Mapping[str, Sequence[CompiledStream]],
+        patterns: Sequence[tuple[Pattern, CompiledStream]],
+        rest: Sequence[CompiledStream],
+    ) -> None:
         self._by_name = by_name
+        self._patterns = patterns
         self._rest = rest
 
-    def find(self, server_name: str) -> CompiledStream | None:
-        """Return the route of a name in lower case, empty if the client sent none."""
-        if found := self._by_name.get(server_name):
-            return found
+    @property
+    def has_rest(self) -> bool:
+        """Whether a route takes what the others do not."""
+        return bool(self._rest)
+
+    def find(self, server_name: str, alpn: Collection[str] = (), *, has_rest: bool = True) -> CompiledStream | None:
+        """Return the route of a name in lower case, empty if the client sent none.
+
+        Args:
+            server_name: that the client asks for.
+            alpn: protocols that it offers.
+            has_rest: it may be one without names.
+        """
+        found = (each for each in self._candidates(server_name, has_rest) if _takes(each.entry.alpn, alpn))
+        return max(found, key=lambda route: route.entry.priority, default=None)
+
+    def _candidates(self, server_name: str, has_rest: bool) -> Iterator[CompiledStream]:
+        """Yield the routes that take a name; of equal priority the first is the best."""
+        yield from self._by_name.get(server_name, ())
         label, dot, parent = server_name.partition(".")
-        return (self._by_name.get(f"*.{parent}") if label and dot else None) or self._rest
+        if label and dot:
+            yield from self._by_name.get(f"*.{parent}", ())
+        text = server_name.encode()
+        yield from (route for pattern, route in self._patterns if pattern.search(text) is not None)
+        if has_rest:
+            yield from self._rest
+
+
+def _takes(asked: Collection[str], offered: Collection[str]) -> bool:
+    return not asked or any(each in offered for each in asked)
 
 
 class PortPlan(NamedTuple):
     """What happens to the connections of a port."""
 
     only: CompiledStream | None
-    """Takes all of them; None: their server name decides."""
+    """Takes all of them, or, where `names` are, those that are not TLS."""
     names: ServerNames | None
+    """Of TLS connections the server name decides."""
     expects_proxy_header: bool
     """Connections begin with one: it comes before anything that could tell routes apart, so one route asks for all."""
 
@@ -50,39 +91,53 @@ def plan_ports(routes: Iterable[CompiledStream]) -> StreamPlan:
     groups: dict[PortKey, list[CompiledStream]] = {}
     for route in sorted(routes, key=lambda route: route.entry.key):
         transport: Literal["tcp", "udp"] = "udp" if route.entry.protocol == "udp" else "tcp"
-        groups.setdefault(PortKey(transport, route.entry.port), []).append(route)
+        groups.setdefault(PortKey(transport, route.entry.port, route.entry.address), []).append(route)
     problems = {route.entry.key: route.problem for group in groups.values() for route in group if route.problem}
     return StreamPlan({key: _plan_port(group, problems) for key, group in groups.items()}, problems)
 
 
 def _plan_port(group: list[CompiledStream], problems: dict[str, str]) -> PortPlan:
-    first = group[0]
-    if first.entry.protocol == "tls":
-        return _plan_shared(group, problems)
-    for other in group[1:]:
-        problems[other.entry.key] = f"port {first.entry.port} belongs to {first.entry.key}"
-    return PortPlan(first, None, first.entry.accept_proxy_protocol)
+    over_tls = [route for route in group if route.entry.protocol == "tls"]
+    plain = [route for route in group if route.entry.protocol != "tls"]
+    only = plain[0] if plain else None
+    for other in plain[1:]:
+        problems[other.entry.key] = f"port {other.entry.port} belongs to {plain[0].entry.key}"
+    names = _plan_names(over_tls, problems) if over_tls else None
+    return PortPlan(only, names, any(route.entry.accept_proxy_protocol for route in [*plain[:1], *over_tls]))
 
 
-def _plan_shared(group: list[CompiledStream], problems: dict[str, str]) -> PortPlan:
-    by_name: dict[str, CompiledStream] = {}
-    rest: CompiledStream | None = None
-    expects_proxy_header = False
-    for route in group:
+def _plan_names(group: list[CompiledStream], problems: dict[str, str]) -> ServerNames:
+    by_name: dict[str, dict[tuple[str, ...], CompiledStream]] = {}
+    for route in sorted(group, key=lambda each: not each.entry.alpn):
         entry = route.entry
-        if entry.protocol != "tls":
-            problems[entry.key] = f"port {entry.port} belongs to {group[0].entry.key}, which is for TLS"
-            continue
-        expects_proxy_header |= entry.accept_proxy_protocol
-        if not entry.server_names:
-            if entry.port == HTTPS_PORT:
-                problems[entry.key] = "a route on the HTTPS port needs server names: the rest is HTTP"
-            elif rest is not None:
-                problems[entry.key] = f"the rest of port {entry.port} belongs to {rest.entry.key}"
-            else:
-                rest = route
-        for name in entry.server_names:
-            owner = by_name.setdefault(name, route)
+        for name in entry.server_names or ("",):
+            owner = by_name.setdefault(name, {}).setdefault(entry.alpn, route)
             if owner is not route:
-                problems[entry.key] = f"{name} on port {entry.port} belongs to {owner.entry.key}"
-    return PortPlan(None, ServerNames(by_name, rest), expects_proxy_header)
+                what = name or "the rest"
+                where = f"{'of' if not name else 'on'} {_shown(entry.port)}"
+                problems[entry.key] = f"{what} {where} belongs to {owner.entry.key}"
+    routes = {name: [*each.values()] for name, each in by_name.items()}
+    rest = routes.pop("", [])
+    patterns = _compile_patterns({name: routes.pop(name) for name in [*routes] if is_pattern(name)}, problems)
+    return ServerNames(routes, patterns, rest)
+
+
+def _shown(port: int) -> str:
+    return "the HTTPS port" if port == HTTPS_PORT else f"port {port}"
+
+
+def _compile_patterns(
+    by_name: Mapping[str, Sequence[CompiledStream]], problems: dict[str, str]
+) -> list[tuple[Pattern, CompiledStream]]:
+    """Return patterns with their routes, best first, and leave out those that cannot be had."""
+    compiled: list[tuple[Pattern, CompiledStream]] = []
+    ordered = ((name, route) for name in sorted(by_name, key=pattern_order) for route in by_name[name])
+    for name, route in ordered:
+        if len(compiled) == MAX_HOST_PATTERNS:
+            problems[route.entry.key] = f"a port has at most {MAX_HOST_PATTERNS} patterns; {name!r} is one too many"
+            continue
+        try:
+            compiled.append((compile_pattern(name[1:], "server_names"), route))
+        except BadMatch as bad:
+            problems[route.entry.key] = str(bad)
+    return compiled

@@ -28,12 +28,34 @@ class StreamCounters:
         """Datagrams that were not passed on."""
 
 
+class ClientConnections:
+    """Open connections by route and address, of routes that bound these."""
+
+    def __init__(self) -> None:
+        self._open: dict[tuple[str, str], int] = {}
+
+    def count(self, route: str, address: str) -> int:
+        """Return how many are open."""
+        return self._open.get((route, address), 0)
+
+    def enter(self, route: str, address: str) -> None:
+        """Count one that begins."""
+        self._open[route, address] = self.count(route, address) + 1
+
+    def leave(self, route: str, address: str) -> None:
+        """Count one that ends."""
+        left = self._open.pop((route, address)) - 1
+        if left:
+            self._open[route, address] = left
+
+
 class StreamStats:
     """Counters of one process; a collector for a prometheus_client registry."""
 
     def __init__(self, max_routes: int = _MAX_ROUTES) -> None:
         self._max_routes = max_routes
         self._routes: dict[str, StreamCounters] = {}
+        self.clients = ClientConnections()
         self.ports_open = 0
         self.ports_failed = 0
         """Ports of the table that could not be bound, and are tried again."""

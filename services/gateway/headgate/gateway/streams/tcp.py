@@ -216,6 +216,8 @@ class StreamConnection:
             return
         counters.accepted += 1
         counters.active += 1
+        if self._route.entry.max_connections_per_client is not None:
+            self._context.stats.clients.enter(self._route.entry.key, self._addresses.source[0])
         self._task = asyncio.current_task()
         self._context.enter(self)
         entry = self._route.entry
@@ -246,6 +248,9 @@ class StreamConnection:
         limit = route.entry.max_connections
         if limit is not None and self._counters.active >= limit:
             return Status.TOO_MANY, f"{limit} connections are open"
+        limit, clients = route.entry.max_connections_per_client, self._context.stats.clients
+        if limit is not None and clients.count(route.entry.key, self._addresses.source[0]) >= limit:
+            return Status.TOO_MANY, f"{limit} connections of the client are open"
         return None
 
     async def _open_plain(self, accepted: socket.socket) -> None:
@@ -396,6 +401,8 @@ class StreamConnection:
         if self._pool is not None:
             self._pool.in_flight -= 1
         self._counters.active -= 1
+        if self._route.entry.max_connections_per_client is not None:
+            self._context.stats.clients.leave(self._route.entry.key, self._addresses.source[0])
         self._context.leave(self)
         self._record()
 

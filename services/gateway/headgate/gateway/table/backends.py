@@ -192,8 +192,16 @@ def bind_group(group: BackendGroup, holders: Holders, make_hooks: MakeHooks) -> 
     except (BadMatch, PluginRefused, PluginFault) as bad:
         _log.error("backend group %s of %s cannot be served: %s", group.key, group.provenance, bad)
         return BoundGroup(holder, None, nested_in(group), f"of {group.provenance} cannot be served: {bad}")
-    statuses = frozenset(group.failover.statuses) if group.failover is not None else frozenset[int]()
-    current = BackendSet(group.key, _picker(group, bound), cookie, statuses, holder.fault)
+    failover = group.failover
+    statuses = frozenset(failover.statuses) if failover is not None else frozenset[int]()
+    current = BackendSet(
+        group.key,
+        _picker(group, bound),
+        cookie,
+        statuses,
+        repeats_unsafe=failover is not None and failover.unsafe,
+        find_fault=holder.fault,
+    )
     return BoundGroup(holder, current, nested_in(group))
 
 

@@ -59,7 +59,7 @@ def no_plugins(
 class CompiledHost:
     """The routes of one host on some listeners."""
 
-    __slots__ = ("_guarded", "_index", "_parts", "_rules", "key", "match", "routes", "tls", "unmatched")
+    __slots__ = ("_guarded", "_index", "_parts", "_rules", "competes", "key", "match", "routes", "tls", "unmatched")
 
     def __init__(
         self,
@@ -84,6 +84,8 @@ class CompiledHost:
         """For connections whose server name is this host; None: the gateway's own policy."""
         self.unmatched = unmatched
         """As in `VirtualHost`."""
+        self.competes = unmatched == "next-host" and any(rule.rank.priority for rule, _ in routes)
+        """Whether routes of the next hosts may go before its own, by their priority."""
         self._guarded: WeakKeyDictionary[CompiledRoute, CompiledRoute] = WeakKeyDictionary()
 
     @property

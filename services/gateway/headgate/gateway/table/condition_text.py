@@ -27,6 +27,8 @@ _NOUNS = {
     Subject.TARGET: "path with query",
     Subject.COOKIE: "cookie",
     Subject.CLIENT: "client address",
+    Subject.PEER: "address of who is connected",
+    Subject.DECODED_PATH: "path with its escapes decoded",
     Subject.BODY: "body field",
 }
 
@@ -75,6 +77,7 @@ def _joined(parts: tuple[Condition, ...], word: str) -> str:
 
 def _name(compare: Compare) -> str:
     noun = _NOUNS.get(compare.subject, compare.subject.value)
+    noun = f"a {noun}" if compare.any_value else noun
     return f"{noun} {compare.name}" if compare.name else noun
 
 

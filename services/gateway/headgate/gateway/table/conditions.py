@@ -18,6 +18,7 @@ from headgate.common.table import AllOf, AnyOf, Compare, Condition, Not, Operato
 from headgate.gateway.errors import BadMatch
 from headgate.gateway.model.patterns import compile_pattern
 from headgate.gateway.proxy.heads.facts import RequestFacts
+from headgate.gateway.proxy.heads.paths import decode_path
 
 Decide = Callable[[RequestFacts], bool | None]
 """True, False, or None: unknown without the body."""
@@ -26,6 +27,8 @@ Test = Callable[[bytes], bool]
 
 MAX_DEPTH = 32
 """Levels of a condition; deeper ones are refused."""
+_SHARED_CONDITIONS = 256
+"""Conditions that are remembered compiled: the routes of many objects often ask the same besides host and path."""
 _NUMBER = re.compile(rb"[+-]?(?:[0-9]{1,64}(?:\.[0-9]{0,64})?|\.[0-9]{1,64})")
 _FOLDED_SUBJECTS = {Subject.HOST, Subject.SCHEME}
 
@@ -49,8 +52,9 @@ class CompiledCondition:
         return self.decide(facts) is True
 
 
+@lru_cache(_SHARED_CONDITIONS)
 def compile_condition(condition: Condition, field: str = "when") -> CompiledCondition:
-    """Compile a condition that stands at `field` of its route.
+    """Compile a condition that stands at `field` of its route: once for all routes that ask the same.
 
     Raises:
         BadMatch: a pattern, number or network cannot be read, or the condition is nested too deep.
@@ -137,6 +141,8 @@ def _all_known(decides: tuple[Decide, ...], *, wanted: bool) -> Decide:
 def _compile_compare(compare: Compare, field: str) -> Decide:
     if compare.subject is Subject.BODY:
         return _compile_body(compare, field)
+    if compare.any_value and compare.operator is not Operator.PRESENT:
+        return _compile_any_value(compare, field)
     get = subject_getter(compare)
     if compare.operator is Operator.PRESENT:
         decide: Decide = lambda facts: get(facts) is not None  # noqa: E731 - one of a family of closures
@@ -150,6 +156,16 @@ def _compile_compare(compare: Compare, field: str) -> Decide:
             return value is not None and test(value)
 
     return decide
+
+
+def _compile_any_value(compare: Compare, field: str) -> Decide:
+    """Compile a comparison that one value of a header or a query parameter has to hold."""
+    test = _compile_test(compare, field)
+    name = compare.name.encode()
+    if compare.subject is Subject.QUERY:
+        return lambda facts: any(map(test, facts.query_values(name)))
+    folded = name.lower()
+    return lambda facts: any(map(test, facts.header_values(folded)))
 
 
 def _compile_body(compare: Compare, field: str) -> Decide:
@@ -207,11 +223,14 @@ def subject_getter(compare: Compare) -> Get:
 _PLAIN_GETTERS: dict[Subject, Get] = {
     Subject.METHOD: lambda facts: facts.method,
     Subject.SCHEME: lambda facts: facts.scheme,
+    Subject.TRANSPORT: lambda facts: facts.transport,
     Subject.HOST: lambda facts: facts.host or None,
     Subject.PATH: lambda facts: facts.path,
+    Subject.DECODED_PATH: lambda facts: decode_path(facts.path),
     Subject.QUERY_STRING: lambda facts: facts.query or None,
     Subject.TARGET: lambda facts: facts.target,
     Subject.CLIENT: lambda facts: facts.client,
+    Subject.PEER: lambda facts: facts.peer,
 }
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from headgate.common.table import BackendProtocol, Provenance, Upstream
 from headgate.gateway.errors import BadMatch
-from headgate.gateway.model.connection import PLAIN, ConnectionSpec
+from headgate.gateway.model.connection import PLAIN, ConnectionSpec, FastCgiSettings
 from headgate.gateway.proxy.heads.grammar import HOST
 from headgate.gateway.streams.route import NO_HEADERS_IN_UDP
 from headgate.gateway.tls.backend import BackendContexts
@@ -44,6 +44,7 @@ def connection_spec(upstream: Upstream, contexts: BackendContexts) -> Connection
         upstream.idle_timeout_s,
         upstream.max_requests_per_connection,
         connection_line=_connection_line(upstream),
+        fastcgi=FastCgiSettings(upstream.fastcgi.index, upstream.fastcgi.params),
     )
     return PLAIN if spec == PLAIN else spec
 

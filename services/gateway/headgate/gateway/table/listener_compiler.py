@@ -42,7 +42,12 @@ class ListenerCompiler:
 
     def _compile_redirect(self, entry: Listener, redirect: HttpsRedirect) -> Steps[CompiledRoute]:
         """Return what answers the requests of a listener that redirects them."""
-        config = RedirectConfig(http_to_https=True, https_port=redirect.port, ret_code=redirect.status)
+        config = RedirectConfig(
+            http_to_https=True,
+            https_port=redirect.port,
+            ret_code=redirect.status,
+            keep_method=redirect.keep_method,
+        )
         everything = PathMatch(type=PathType.PREFIX, value="/")
         route = Route(name="redirect", path=everything, plugins=(PluginUse.of(config),), provenance=entry.provenance)
         _, compiled = yield from compile_route(entry.key, route, self._holders, None, self._make_hooks)

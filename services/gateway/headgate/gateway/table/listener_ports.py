@@ -19,10 +19,14 @@ _AT_ONCE: Final = 16
 
 
 class ListenerPort(NamedTuple):
-    """An address and a port that HTTP is spoken on; of the gateway's own the protocol stands for the address."""
+    """An address and a port that HTTP is spoken on; of the gateway's own the protocol stands for the address.
+
+    A port may speak both plain and over TLS, told apart by what a connection begins with. It is two of these then.
+    """
 
     address: str
     port: int
+    protocol: ListenerProtocol = "http"
 
     @property
     def is_own(self) -> bool:
@@ -30,7 +34,7 @@ class ListenerPort(NamedTuple):
         return not self.port
 
 
-OWN_HTTP, OWN_HTTPS = (ListenerPort(key, 0) for key in OWN_LISTENERS)
+OWN_HTTP, OWN_HTTPS = ListenerPort("http", 0), ListenerPort("https", 0, "https")
 
 
 class PortSettings(NamedTuple):
@@ -56,16 +60,11 @@ def port_settings(listeners: HostIndex[Listener]) -> PortSettings:
     )
 
 
-def protocol_of(listeners: HostIndex[Listener]) -> ListenerProtocol:
-    """Return what is spoken on a port."""
-    return next(each.protocol for each in listeners.by_name.values())
-
-
 class ListenerPlan(NamedTuple):
     """The ports of a table."""
 
     ports: Mapping[ListenerPort, HostIndex[Listener]]
-    """Of each its listeners, all of one protocol, by their host patterns."""
+    """Of each its listeners by their host patterns."""
     problems: Mapping[str, str]
     """By key: why a listener is not served."""
 
@@ -115,8 +114,8 @@ def _excess(port: ListenerPort, ports: Mapping[ListenerPort, object]) -> str:
 
 def _port_of(listener: Listener, own: OwnPorts) -> ListenerPort:
     if not listener.port:
-        return ListenerPort(listener.protocol, 0)
-    wanted = ListenerPort(listener.address, listener.port)
+        return OWN_HTTPS if listener.protocol == "https" else OWN_HTTP
+    wanted = ListenerPort(listener.address, listener.port, listener.protocol)
     return own.get((listener.protocol, listener.port), wanted) if not listener.address else wanted
 
 
@@ -128,7 +127,5 @@ def _problem(listener: Listener, others: Mapping[str, Listener]) -> str:
         return f"trusted_proxies: {error}"
     if is_pattern(listener.host) and (fault := fault_of_pattern(listener.host)):
         return fault
-    first, same = next(iter(others.values()), None), others.get(listener.host)
-    if first is not None and first.protocol != listener.protocol:
-        return f"port {listener.port} speaks {first.protocol} for listener {first.key}"
+    same = others.get(listener.host)
     return f"host {listener.host} on this port belongs to listener {same.key}" if same is not None else ""

@@ -27,6 +27,8 @@ def compile_policies(
         route.retries != _DEFAULT_RETRIES,
         route.max_body is not None,
         route.buffer_request,
+        route.keeps_body > 0,
+        route.needs_length,
         route.buffer_response > 0,
         not route.websocket,
         route.request_trailers,
@@ -49,6 +51,8 @@ def compile_policies(
         sets_cookie=sets_cookie,
         max_body=route.max_body,
         buffer_request=route.buffer_request,
+        keeps_body=route.keeps_body,
+        needs_length=route.needs_length,
         buffer_response=route.buffer_response,
         websocket=route.websocket,
         request_trailers=route.request_trailers,
@@ -85,4 +89,5 @@ def compile_retries(retries: Retries) -> RetryPolicy:
         retries.per_try_s,
         retries.total_s,
         retries.budget,
+        retries.backoff_s,
     )

@@ -22,6 +22,10 @@ class NoRoutes:
     def match(self, host: bytes, path: bytes, source: "RequestSource") -> None:
         """Find nothing."""
 
+    def takes(self, host: bytes) -> bool:
+        """Take no host."""
+        return False
+
 
 class PortRouters:
     """The holder of each port's router. A swap of the table stores one attribute for each."""

@@ -4,7 +4,8 @@ A port with one listener that takes every host is asked as the table was before 
 between a request and its host.
 """
 
-from itertools import dropwhile, islice
+import sys
+from itertools import dropwhile
 from typing import TYPE_CHECKING, Protocol
 
 from headgate.gateway.proxy.seam import NeedsBody
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from headgate.gateway.table.match import Strength
 
 Hosts = HostIndex[CompiledHost]
+_WORST: "Strength" = (True, (sys.maxsize, sys.maxsize, sys.maxsize), ())
+"""Behind that of every route."""
 
 
 class Router(Protocol):
@@ -35,6 +38,9 @@ class Router(Protocol):
             path: raw, without the query.
             source: the request, for routes that look at more of it.
         """
+
+    def takes(self, host: bytes) -> bool:
+        """Tell whether a virtual host takes a host, whatever its routes are."""
 
 
 class HostRouter:
@@ -57,22 +63,30 @@ class HostRouter:
             if found is None:
                 return None
         route = found.match(path, source)
-        if route is None and found.unmatched == "next-host":
+        if (route is None or found.competes) and found.unmatched == "next-host":
             return self._match_next(found, host, path, source)
         return route
 
     def _match_next(
-        self, failed: CompiledHost, host: bytes, path: bytes, source: "RequestSource"
+        self, first: CompiledHost, host: bytes, path: bytes, source: "RequestSource"
     ) -> CompiledRoute | NeedsBody | None:
-        """Ask the hosts after one that passes a request on, until one takes the request or keeps it to itself."""
-        behind = dropwhile(lambda each: each is not failed, self._index.candidates(host))
-        for found in islice(behind, 1, None):
+        """Ask a host and those after it, until one takes the request or keeps it to itself.
+
+        Hosts that compete are asked together: the best rank of their routes wins.
+        """
+        best: CompiledRoute | NeedsBody | None = None
+        holder, strength = first, _WORST
+        for found in dropwhile(lambda each: each is not first, self._index.candidates(host)):
             route = found.match(path, source)
-            if isinstance(route, CompiledRoute):
-                return failed.guard(route)
-            if route is not None or found.unmatched == "404":
-                return route
-        return None
+            if route is not None and (rank := found.strength(route, path, source)) < strength:
+                best, holder, strength = route, found, rank
+            if found.unmatched == "404" or (best is not None and not holder.competes):
+                break
+        return first.guard(best) if holder is not first and isinstance(best, CompiledRoute) else best
+
+    def takes(self, host: bytes) -> bool:
+        """Tell whether a virtual host takes a host."""
+        return self._index.find(host) is not None
 
 
 class RankRouter:
@@ -106,6 +120,10 @@ class RankRouter:
         # Clients show what the host that takes them best asks for, whoever has the route.
         return first.guard(best) if first is not None and isinstance(best, CompiledRoute) else best
 
+    def takes(self, host: bytes) -> bool:
+        """Tell whether a virtual host takes a host."""
+        return self._index.find(host) is not None
+
 
 class AdaptingRouter:
     """The virtual hosts of a listener that changes routes."""
@@ -121,6 +139,10 @@ class AdaptingRouter:
         """Find the route of a request; see `Router`."""
         route = self._router.match(host, path, source)
         return self._routes.adapt(route) if isinstance(route, CompiledRoute) else route
+
+    def takes(self, host: bytes) -> bool:
+        """Tell whether a virtual host takes a host."""
+        return self._router.takes(host)
 
 
 class RedirectingRouter:
@@ -139,6 +161,10 @@ class RedirectingRouter:
             return self._router.match(host, path, source)
         return self._redirect
 
+    def takes(self, host: bytes) -> bool:
+        """Tell whether a virtual host takes a host."""
+        return self._router.takes(host)
+
 
 class PortRouter:
     """Several listeners of one port, each with its virtual hosts: the one that takes a host best has the request."""
@@ -153,3 +179,8 @@ class PortRouter:
         """Find the route of a request; see `Router`."""
         listener = self._listeners.find(host)
         return None if listener is None else listener.match(host, path, source)
+
+    def takes(self, host: bytes) -> bool:
+        """Tell whether a virtual host takes a host."""
+        listener = self._listeners.find(host)
+        return listener is not None and listener.takes(host)

@@ -12,7 +12,7 @@ from one host is never resumed with another, and none outlives a change of its h
 
 import ssl
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, NoReturn, cast
 from weakref import WeakSet
 
 from headgate.gateway.tls import lenient
@@ -24,7 +24,10 @@ from headgate.gateway.tls.policy import HostTls, is_lenient
 _REASONS_LIMIT: Final = 64
 _OTHER: Final = "OTHER"
 TOO_MANY: Final = "TOO_MANY_HANDSHAKES"
-"""Our own reason, beside OpenSSL's."""
+NO_NAME: Final = "UNRECOGNIZED_NAME"
+"""Our own reasons, beside OpenSSL's."""
+_NO_NAME_ALERT: Final = b"\x15\x03\x03\x00\x02\x02\x70"
+"""A fatal alert of `unrecognized_name` (RFC 8446, sections 5.1 and 6)."""
 SESSIONS_LIMIT: Final = 500
 """Sessions that one context keeps for TLS 1.2 clients without tickets, about 1 KiB each. OpenSSL's own limit of 20,480
 cannot be set through `ssl`, and is too much for contexts that are as many as hosts."""
@@ -58,6 +61,8 @@ class Chosen(NamedTuple):
     tls: HostTls | None
     fingerprint: str
     """Of the certificate."""
+    is_refused: bool = False
+    """No certificate has the name, and the policy wants one that has."""
 
 
 class ListenerContext(ssl.SSLContext):
@@ -176,6 +181,9 @@ class ServerConnection:
             raise ssl.SSLWantReadError(ssl.SSL_ERROR_WANT_READ, "the ClientHello is not there to its end")
         # What is no hello is OpenSSL's to refuse.
         self._chosen = self._listener.choose(hello.server_name if isinstance(hello, ClientHello) else "")
+        if self._chosen.is_refused:
+            self._outgoing.write(_NO_NAME_ALERT)
+            self._fail(_unrecognized_name())
         self._object = self._chosen.context.wrap_bio(self._incoming, self._outgoing, server_side=True)
         return self._object
 
@@ -196,7 +204,7 @@ class ServerConnection:
         self._listener.counts.fail(TOO_MANY)
         self._failure = (ssl.SSL_ERROR_SSL, "too many handshakes in progress")
 
-    def _fail(self, error: ssl.SSLError) -> None:
+    def _fail(self, error: ssl.SSLError) -> NoReturn:
         self._listener.counts.fail(error.reason or _OTHER)
         if not self._outgoing.pending:
             raise error
@@ -256,3 +264,9 @@ class ServerConnection:
     def session_reused(self) -> bool | None:
         """Tell whether an earlier session was resumed."""
         return self._real().session_reused
+
+
+def _unrecognized_name() -> ssl.SSLError:
+    error = ssl.SSLError(ssl.SSL_ERROR_SSL, "no certificate has the server name")
+    error.reason = NO_NAME
+    return error

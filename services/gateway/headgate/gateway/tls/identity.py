@@ -111,6 +111,7 @@ def check(
     identity = connection.identity if connection is not None else NOBODY
     is_needed = guard.is_required and not any(pattern.match(path) for pattern in guard.skip_paths)
     is_taken = identity.verdict == "SUCCESS" or (guard.takes_unverified and identity.lacks_authority)
+    is_taken = is_taken or (guard.takes_any and identity is not NOBODY)
     if not is_taken and (is_needed or identity is not NOBODY):
         if guard.redirects_http and secure_url:
             return 308, "a client certificate needs HTTPS", b"Location: %b\r\n" % secure_url

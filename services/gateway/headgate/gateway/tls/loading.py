@@ -3,6 +3,7 @@
 import datetime
 import ssl
 import warnings
+from collections.abc import Sequence
 from typing import Final
 
 from cryptography import x509
@@ -12,6 +13,7 @@ from cryptography.x509.oid import NameOID
 
 from headgate.common.pem import in_memory_file
 from headgate.gateway.tls.errors import TlsConfigError
+from headgate.gateway.tls.openssl import SET_GROUPS, pointer, usable_library
 
 _SELF_SIGNED_DAYS = 3650
 _VERSIONS: Final = {
@@ -74,13 +76,32 @@ def set_ciphers(context: ssl.SSLContext, ciphers: str) -> None:
         raise TlsConfigError(f"ciphers: {ciphers!r} names no cipher that can be used") from error
 
 
+def set_curves(context: ssl.SSLContext, curves: Sequence[str]) -> None:
+    """Set the groups for the exchange of keys, the preferred first; those that OpenSSL does not know are left out.
+
+    Raises:
+        TlsConfigError: it knows none of them, or this build of Python does not allow setting them.
+    """
+    library = usable_library()
+    if library is None:
+        raise TlsConfigError("curves: cannot be set by this build of Python; leave them out for those of OpenSSL")
+    probe = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    known = [curve for curve in curves if library.control(pointer(probe), SET_GROUPS, 0, curve.encode())]
+    library.clear_errors()  # of those that it does not know: a connection would take them for its own
+    if not known:
+        raise TlsConfigError(f"curves: OpenSSL knows none of {', '.join(curves)}")
+    library.control(pointer(context), SET_GROUPS, 0, ":".join(known).encode())
+
+
 def verified_intermediates(connection: ssl.SSLObject) -> int:
     """Count the certificates between the peer's own and the authority; 0 for a resumed session, which has no chain.
 
     Python has no setter for OpenSSL's verification depth. `get_verified_chain` is public from 3.13 on; up to 3.12 the
     same method is there one object deeper.
     """
-    source = connection if hasattr(connection, "get_verified_chain") else connection._sslobj  # type: ignore[attr-defined]
+    source = connection
+    if not hasattr(source, "get_verified_chain"):
+        source = connection._sslobj  # type: ignore[attr-defined]  # noqa: SLF001 - see above
     return max(0, len(source.get_verified_chain() or ()) - 2)
 
 

@@ -19,7 +19,7 @@ from headgate.gateway.errors import BadMatch
 from headgate.gateway.model.patterns import compile_pattern
 from headgate.gateway.tls.errors import TlsConfigError
 from headgate.gateway.tls.lenient import allow_any
-from headgate.gateway.tls.loading import load_authorities, set_ciphers, set_versions
+from headgate.gateway.tls.loading import load_authorities, set_ciphers, set_curves, set_versions
 
 _log = logging.getLogger(__name__)
 
@@ -33,6 +33,8 @@ _OLD_CIPHERS: Final = "ECDHE-ECDSA-AES128-SHA:ECDHE-RSA-AES128-SHA:ECDHE-ECDSA-A
 """Added where a policy lets TLS 1.0 or 1.1 in, which have no others."""
 _OLD_VERSIONS: Final = ("1.0", "1.1")
 _SECURITY_LEVEL: Final = "@SECLEVEL="
+
+_ANY: Final = ("required-any", "optional-any")
 
 _URL = re.compile("[!-~]+")
 
@@ -49,6 +51,7 @@ class ClientGuard:
         "problem",
         "redirects_http",
         "skip_paths",
+        "takes_any",
         "takes_unverified",
     )
 
@@ -56,10 +59,12 @@ class ClientGuard:
         """Raises TlsConfigError for a pattern that RE2 does not take, or an error page that no header can hold."""
         self.problem = problem
         """Why no request can be let in; empty if there is no such reason."""
-        self.is_required = auth is not None and auth.mode == "required"
+        self.is_required = auth is not None and auth.mode in ("required", "required-any")
         self.redirects_http = auth is not None and auth.redirect_http
         self.takes_unverified = auth is not None and auth.mode == "optional-unverified"
         """Lets certificates in of which nothing is wrong but that no known authority vouches for them."""
+        self.takes_any = auth is not None and auth.mode in _ANY
+        """Lets every certificate in."""
         self.error_page = auth.error_page if auth else ""
         if self.error_page and not problem and not _URL.fullmatch(self.error_page):
             raise TlsConfigError(f"tls.client_auth.error_page: {self.error_page!r} is no URL: visible ASCII only")
@@ -139,29 +144,36 @@ def put_into_effect(context: ssl.SSLContext, policy: TlsPolicy | None, alpn: Seq
     spoken = [protocol for protocol in alpn if protocol in policy.alpn]
     if spoken:
         context.set_alpn_protocols(spoken)
+    if policy.curves:
+        set_curves(context, policy.curves)
+    if not policy.session_tickets:
+        context.options |= ssl.OP_NO_TICKET
+        context.num_tickets = 0
     if policy.client_auth is not None:
         _ask_for_certificates(context, policy.client_auth)
 
 
 def _ask_for_certificates(context: ssl.SSLContext, auth: ClientAuth) -> None:
     try:
-        load_authorities(context, auth.ca_pem, auth.crl_pem)
+        if auth.ca_pem or auth.mode not in _ANY:
+            load_authorities(context, auth.ca_pem, auth.crl_pem)
     except TlsConfigError as error:
         raise TlsConfigError(f"tls.client_auth.{error}") from error
     if is_lenient(auth):
-        allow_any(context)
+        allow_any(context, insists=auth.mode == "required-any" and _needs_at_handshake(auth))
         return
     context.verify_mode = ssl.CERT_REQUIRED if _needs_at_handshake(auth) else ssl.CERT_OPTIONAL
 
 
 def is_lenient(auth: ClientAuth) -> bool:
     """Whether handshakes finish whatever certificate the client shows."""
-    return auth.mode == "optional-unverified" or auth.refusals == "answer"
+    return auth.mode == "optional-unverified" or auth.mode in _ANY or auth.refusals == "answer"
 
 
 def _needs_at_handshake(auth: ClientAuth) -> bool:
     """A client that is to be sent to a page, or may do without for some paths, must get through the handshake first."""
-    return auth.mode == "required" and not auth.error_page and not auth.skip_paths
+    is_required = auth.mode in ("required", "required-any")
+    return is_required and not auth.error_page and not auth.skip_paths
 
 
 def _asked(auth: ClientAuth) -> str:

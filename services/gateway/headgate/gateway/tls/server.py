@@ -215,10 +215,12 @@ class CertificateStore:
     def _present(self, name: str, tls: HostTls | None, keys: Sequence[str]) -> Chosen:
         effective = tls if tls is not None and not tls.problem else None
         found = self._certificate_among(keys, name) if keys else self.certificate_for(name)
+        is_strict = effective is not None and effective.policy.strict_names
+        is_refused = is_strict and not {name, _wildcard(name)} & set(map(_normal, found.server_names)) - {OTHER_NAMES}
         for entry in (found, *self._fallbacks()):
             context = self._context(entry, effective)
             if context is not None:
-                return Chosen(context, tls, entry.fingerprint)
+                return Chosen(context, tls, entry.fingerprint, is_refused)
         raise AssertionError("the self-signed certificate can be loaded")
 
     def not_after(self) -> Iterator[tuple[str, float]]:

@@ -129,8 +129,10 @@ class Ports:
         if table is None or http is None or streams is None or self._is_closing:
             return
         streams.reserve({port.port: "an HTTP listener's" for port in table.plan.ports})
-        streams.apply([stream for _, stream in self._compiler.streams.compiled()])
-        http.apply(table.plan)
+        lent = streams.apply([stream for _, stream in self._compiler.streams.compiled()], http.keys(table.plan))
+        http.apply(table.plan, lent)
+        if streams.ports.failed:  # Perhaps for a port that was a listener's until now.
+            streams.ports.try_again()
 
     async def drain(self) -> None:
         """Say that the end is near, go on for the delay, and let finish what is under way."""

@@ -1,9 +1,10 @@
-"""The live world, with one object as it is proposed.
+"""The live world, with one object as it is proposed, and with what it alone names.
 
 Nothing is copied: look-ups of all other objects go to the world itself. Nothing is kept either: look-ups are not
 recorded, and memos are computed again, so that the translation goes on as if nothing had been asked.
 """
 
+from collections.abc import Mapping
 from typing import Any, TypeVar, cast
 
 from headgate.common.resources import ObjectRef
@@ -19,22 +20,23 @@ A = TypeVar("A", bound=Argument)
 
 
 class DryWorld:
-    """`Lookups` of a world in which one object is another version of itself."""
+    """`Lookups` of a world in which some objects are other versions of themselves."""
 
     is_assumed = False
 
-    def __init__(self, world: World, graph: Graph, ref: ObjectRef, version: JudgedVersion) -> None:
+    def __init__(self, world: World, graph: Graph, cluster: str, versions: Mapping[ObjectRef, JudgedVersion]) -> None:
         """Look at a world.
 
         Args:
             world: read, and left as it is.
             graph: its settings and providers hold here too; no node of it is touched.
-            ref: the object. Look-ups by an index find the objects of the world.
-            version: how it is instead. No last good version stands in for it: it is judged as it is.
+            cluster: of the looked up objects.
+            versions: how objects are instead. No last good version stands in for them: they are judged as they are.
+                Look-ups by an index find the objects of the world.
         """
-        self._world, self._graph, self._ref, self._version = world, graph, ref, version
+        self._world, self._graph, self._versions = world, graph, versions
         self.settings = graph.settings
-        self.cluster = ref.cluster
+        self.cluster = cluster
         """Of the looked up objects."""
 
     def attached(self, point: AttachmentPoint[K, V], target: K) -> V:
@@ -43,9 +45,7 @@ class DryWorld:
 
     def elsewhere(self, cluster: str) -> "DryWorld":
         """Look at another cluster of the same world."""
-        other = DryWorld(self._world, self._graph, self._ref, self._version)
-        other.cluster = cluster
-        return other
+        return DryWorld(self._world, self._graph, cluster, self._versions)
 
     def sharers(self, stored: StoredKind[Any], namespace: str, name: str) -> tuple[str, ...]:
         """Return the clusters that share an object of this name, complete or not."""
@@ -54,12 +54,14 @@ class DryWorld:
     def get(self, stored: StoredKind[T], namespace: str, name: str) -> T | None:
         """Return the stored form of an object."""
         ref = stored.ref(self.cluster, namespace, name)
-        return cast("T | None", self._version.form if ref == self._ref else self._world.get(ref))
+        version = self._versions.get(ref)
+        return cast("T | None", self._world.get(ref) if version is None else version.form)
 
     def versions(self, stored: StoredKind[Any], namespace: str, name: str) -> ObjectVersions | None:
         """Return how an object stands."""
         ref = stored.ref(self.cluster, namespace, name)
-        return ObjectVersions(self._version) if ref == self._ref else self._world.tracker.get(ref)
+        version = self._versions.get(ref)
+        return self._world.tracker.get(ref) if version is None else ObjectVersions(version)
 
     def find(self, stored: StoredKind[T], index: Index[T], value: str = "", *, namespace: str = "") -> tuple[T, ...]:
         """Return the objects with a value of an index."""

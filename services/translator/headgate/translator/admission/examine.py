@@ -8,8 +8,9 @@ An update is compared with the object as it is: what was wrong before is no reas
 
 import re
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
+from types import MappingProxyType
 
 from headgate.common.admission import Basis, Finding, Opinion, Outcome, Proposal
 from headgate.common.problems import Problem, Severity
@@ -25,6 +26,7 @@ from headgate.translator.fragments.upstream_refs import ResourceRef, UpstreamRef
 from headgate.translator.translation import Translation
 from headgate.translator.upstreams.resolution import UPSTREAM, BackendFault
 from headgate.translator.world.graph import Node
+from headgate.translator.world.last_good import JudgedVersion
 from headgate.translator.world.world import Inspected
 
 MAX_FINDINGS = 100
@@ -45,16 +47,24 @@ def examine(translation: Translation, proposal: Proposal) -> Opinion:
 
     A mistake of ours raises: the caller decides what becomes of the object then.
     """
-    found = _find(translation, proposal.ref, translation.world.inspect(proposal.ref, proposal.object))
+    inspected = translation.world.inspect(proposal.ref, proposal.object)
+    found = _find(translation, proposal.ref, inspected, _named(translation, proposal))
     if found is None:
         return Opinion(outcome=Outcome.FOREIGN)
     if proposal.is_update and any(_is_error(finding) for finding in found):
         found = _compare(found, _find_before(translation, proposal))
     found = [finding for finding in found if finding.problem.severity is not Severity.INFO]
     found.sort(key=lambda finding: (not _is_error(finding), not finding.is_new))
-    return Opinion(
-        outcome=Outcome.JUDGED, findings=tuple(found[:MAX_FINDINGS]), omitted=max(0, len(found) - MAX_FINDINGS)
-    )
+    said = (one.model_copy(update={"problem": translation.as_written(one.problem)}) for one in found[:MAX_FINDINGS])
+    return Opinion(outcome=Outcome.JUDGED, findings=tuple(said), omitted=max(0, len(found) - MAX_FINDINGS))
+
+
+def _named(translation: Translation, proposal: Proposal) -> dict[ObjectRef, JudgedVersion]:
+    """Return what the object alone names and the log does not have yet."""
+    world = translation.world
+    unknown = (one for one in proposal.named if world.get(one.ref) is None)
+    found = ((one.ref, world.inspect(one.ref, one.object)) for one in unknown)
+    return {ref: inspected.judged for ref, inspected in found if inspected is not None}
 
 
 def _is_error(finding: Finding) -> bool:
@@ -89,11 +99,17 @@ def _likeness(problem: Problem) -> Hashable:
     return problem.severity, problem.reason, field, problem.value, message
 
 
-def _find(translation: Translation, ref: ObjectRef, inspected: Inspected | None) -> list[Finding] | None:
+def _find(
+    translation: Translation,
+    ref: ObjectRef,
+    inspected: Inspected | None,
+    named: Mapping[ObjectRef, JudgedVersion] = MappingProxyType({}),
+) -> list[Finding] | None:
     """Return all that is wrong; None for an object that is none of ours."""
     if inspected is None:
         return None
-    world = DryWorld(translation.world, translation.graph, ref, inspected.judged)
+    versions = {**named, ref: inspected.judged}
+    world = DryWorld(translation.world, translation.graph, ref.cluster, versions)
     others = (node for node in translation.graph.askers(ref) if node.argument != ref)
     dependents = list(islice(others, MAX_DEPENDENTS))
     is_root = translation.is_root(ref)
@@ -165,7 +181,7 @@ def _take(assembly: Assembly, fragment: Fragment, place: str, other: ObjectRef, 
 
 
 def _owns(assembly: Assembly, host: str, fragment: Fragment) -> bool:
-    owner = assembly.owner_of(host)
+    owner = assembly.owners.oldest_claimant(host)
     return owner is not None and tenant_of(owner) == tenant_of(fragment.identity)
 
 

@@ -70,7 +70,10 @@ class AnnotationTable:
     def written(self, manifest: JsonObject) -> JsonObject:
         """Return an object's annotations with the prefix, by their full names, sorted."""
         annotations = as_object(metadata(manifest).get("annotations"))
-        return {key: annotations[key] for key in sorted(annotations) if key.startswith(self.prefix)}
+        if not annotations:
+            return {}
+        found = [key for key in annotations if key.startswith(self.prefix)]
+        return {key: annotations[key] for key in sorted(found)}
 
     def field(self, name: str) -> str:
         """Return the field path of an annotation."""

@@ -150,6 +150,12 @@ class Reading:
         """Return the fields of one group that were written and could be read, over the defaults."""
         return {**self._defaults.get(name, {}), **self._groups.get(name, {})}
 
+    @property
+    def groups(self) -> frozenset[str]:
+        """The groups of which anything was written, readable or not, or has a default."""
+        written = (self._table.groups[name] for name in self._written)
+        return frozenset((*written, *(name for name, fields in self._defaults.items() if fields)))
+
     def written(self, group: str) -> list[str]:
         """Return the names of the annotations of a group that were written, readable or not."""
         groups = self._table.groups

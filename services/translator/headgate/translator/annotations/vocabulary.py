@@ -11,6 +11,7 @@ from headgate.translator.annotations.annotation import PREFIX, AnnotationTable
 from headgate.translator.annotations.nginx import NGINX_PREFIX, NGINX_TABLE, NginxAnnotation
 from headgate.translator.annotations.nginx.options import OPTIONS
 from headgate.translator.annotations.reading import nearest
+from headgate.translator.annotations.traefik import TRAEFIK_PREFIX, TRAEFIK_TABLE, TraefikAnnotation, known_name
 from headgate.translator.manifests.reading import as_object, metadata
 from headgate.translator.manifests.verdicts import Verdict, plain
 
@@ -110,6 +111,19 @@ def _judge_option(kind: ResourceKind, name: str) -> AnnotationVerdict | None:
     return _verdict_of(row)
 
 
+def _judge_traefik(kind: ResourceKind, name: str) -> AnnotationVerdict:
+    row = TRAEFIK_TABLE.rows.get(known_name(name))
+    if row is None:
+        near = nearest(name, TRAEFIK_TABLE.rows)
+        hint = f"; the nearest is {TRAEFIK_PREFIX}{near}" if near else ""
+        return AnnotationVerdict(Verdict.IGNORED, f"there is no such annotation of Traefik{hint}")
+    assert isinstance(row, TraefikAnnotation)
+    if kind.kind not in row.kinds:
+        return AnnotationVerdict(Verdict.IGNORED, f"read on objects of kind {row.kinds[0]} only")
+    return AnnotationVerdict(Verdict.IGNORED, plain(row.ignored)) if row.ignored else HONOURED
+
+
+TRAEFIK_ANNOTATIONS = Vocabulary(TRAEFIK_PREFIX, _judge_traefik)
 NGINX_OPTIONS = Vocabulary("", _judge_option, is_data=True)
 OURS = Vocabulary(PREFIX, _judge_ours)
 NGINX = Vocabulary(NGINX_PREFIX, _judge_nginx)

@@ -5,14 +5,15 @@ while a fragment refers to them. Entries go into the `TableImage`, which holds t
 """
 
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import TypeVar
 
 from headgate.common.problems import Problem, Severity
 from headgate.common.resources import ObjectRef
+from headgate.common.table import OWN_LISTENERS as OWN_LISTENER_KEYS
 from headgate.common.table import (
     Certificate,
     EntryKind,
+    Listener,
     TableEntry,
     TlsPolicy,
     VirtualHost,
@@ -20,7 +21,7 @@ from headgate.common.table import (
     entry_kind,
 )
 from headgate.common.table.hosts import HostKey
-from headgate.common.table_image import TableImage
+from headgate.common.table_image import TableImage, encode_entry
 from headgate.translator.assembly.boundaries import DEFAULT_BOUNDARIES, Boundaries
 from headgate.translator.assembly.claimants import Claimants, Needs
 from headgate.translator.assembly.claims import (
@@ -31,25 +32,33 @@ from headgate.translator.assembly.claims import (
     claimed_names,
     claimed_ports,
     claimed_spots,
-    hosts_of_name,
     server_name,
     trim,
 )
 from headgate.translator.assembly.conflicts import MergedHost, merge_host, outgrow
 from headgate.translator.assembly.credentials import CredentialName, award_credential, credential_names
+from headgate.translator.assembly.entry_listeners import EntryListeners
 from headgate.translator.assembly.global_rules import NO_PLUGINS, award_plugins
-from headgate.translator.assembly.losses import GLOBAL_RULES, HTTPS, OWN_LISTENERS, Losses, Place
+from headgate.translator.assembly.host_names import is_on_listeners, name_of
+from headgate.translator.assembly.host_owners import HostOwners
+from headgate.translator.assembly.losses import (
+    GLOBAL_RULES,
+    HTTPS,
+    OWN_LISTENERS,
+    Losses,
+    Place,
+    claimed_places,
+    lost_at,
+)
 from headgate.translator.assembly.own_listeners import OwnListeners
-from headgate.translator.assembly.ownership import HostOwnership, claims_host, find_owner
 from headgate.translator.assembly.secured_wildcards import SecuredWildcards
 from headgate.translator.assembly.server_names import NameVerdict, award_name, may_present
-from headgate.translator.assembly.streams import award_port
+from headgate.translator.assembly.streams import are_named, award_port, hosts_of_stream
 from headgate.translator.assembly.wildcard_tls import ANY_DEPTH, WildcardPolicies, WildcardTls
 from headgate.translator.fragments.fragment import (
     BackendUse,
     CertificateRef,
     Fragment,
-    Identity,
     StreamClaim,
     StreamPort,
 )
@@ -62,8 +71,8 @@ K = TypeVar("K", bound=Hashable)
 class Assembly:
     """The entries of a table and where they come from."""
 
-    def __init__(self, boundaries: Boundaries = DEFAULT_BOUNDARIES) -> None:
-        """Begin with nothing; `boundaries` say how far namespaces reach."""
+    def __init__(self, boundaries: Boundaries = DEFAULT_BOUNDARIES, listeners: Iterable[Listener] = ()) -> None:
+        """Begin with nothing; `boundaries` say how far namespaces reach, `listeners` may be named by hosts."""
         self._boundaries = boundaries
         self.image = TableImage()
         self.changed: dict[ChangedEntry, None] = {}
@@ -81,7 +90,12 @@ class Assembly:
         self._wildcard_tls = WildcardPolicies(boundaries)
         self._global_rules: dict[ObjectRef, Fragment] = {}
         self._global_plugins = NO_PLUGINS
-        self._own_listeners = OwnListeners()
+        listeners = list(listeners)
+        self._own_listeners = OwnListeners(each for each in listeners if each.key in OWN_LISTENER_KEYS)
+        self._entry_listeners = EntryListeners(each for each in listeners if each.key not in OWN_LISTENER_KEYS)
+        for listener in (*self._own_listeners.entries.values(), *self._entry_listeners.lasting):
+            self._put(listener)
+        self.owners = HostOwners(self._claimants, self._sharing, boundaries)
         self._lost: dict[Place, Mapping[ObjectRef, tuple[Problem, ...]]] = {}
         self._streams: dict[StreamPort, frozenset[str]] = {}
         self._dirty_hosts: dict[str, None] = {}
@@ -102,6 +116,7 @@ class Assembly:
             return Needs((), ())
         self.touched[ref] = None
         claims = self._claimants.replace(ref, fragment)
+        self.owners.note(claims.hosts)
         self._dirty_hosts.update(self._secured.replace(ref, old, fragment, claims.hosts, self._claimants.of_host))
         self._dirty_names.update(claims.names)
         if self._wildcard_tls:
@@ -117,20 +132,17 @@ class Assembly:
     def _touch_hosts(self, hosts: Mapping[str, None]) -> None:
         """Have hosts merged again, and what goes by their owners: certificates, streams on the HTTPS port."""
         self._dirty_hosts.update(hosts)
+        self._dirty_hosts.update(dict.fromkeys(self.owners.elsewhere_of(hosts)))
+        for host in filter(is_on_listeners, hosts):
+            self._dirty_ports.update(dict.fromkeys(self._entry_listeners.ports_of(HostKey.read(host).listeners)))
         about = map(server_name, hosts)
         self._dirty_names.update({name: None for name in about if self._claimants.of_name.of(name)})
-        if hosts and self._claimants.of_port.of(HTTPS) and self._are_named_by_streams(hosts):
+        if are_named(hosts, self._claimants.fragments_of(self._claimants.of_port.of(HTTPS))):
             self._dirty_ports[HTTPS] = None
 
-    def _are_named_by_streams(self, hosts: Iterable[str]) -> bool:
-        """Whether some stream on the HTTPS port takes connections of one of the hosts."""
-        claims = (
-            claim for user in self._claimants.fragments_of(self._claimants.of_port.of(HTTPS)) for claim in user.streams
-        )
-        names = {name for claim in claims for name in claim.route.server_names}
-        return any(host in names or f"*.{host.partition('.')[2]}" in names for host in hosts)
-
     def _replace_entries(self, old: Fragment | None, new: Fragment | None) -> None:
+        if not (old and old.entries) and not (new and new.entries):
+            return
         entries = claimed_entries(new)
         for changed in claimed_entries(old).keys() - entries.keys():
             self._discard(*changed)
@@ -227,28 +239,39 @@ class Assembly:
             name, listeners = HostKey.read(host)
             found = VirtualHost(host=name, listeners=listeners, routes=routes, tls=tls, unmatched=verdict.unmatched)
             self._put(found)
+            self._use_listeners(host, listeners)
         else:
             self._inherited_tls(host, verdict)
             self._discard("hosts", host)
+            self._use_listeners(host, ())
         if host.startswith(ANY_DEPTH):
             owner = verdict.tls and verdict.tls_owner
             self._note_wildcard_tls(host, WildcardTls(verdict.tls, owner) if verdict.tls and owner else None)
 
+    def _use_listeners(self, host: str, listeners: tuple[str, ...]) -> None:
+        """Have the listeners of entry points in the table that virtual hosts name."""
+        come, gone = self._entry_listeners.use(host, listeners)
+        for listener in come:
+            self._put(listener)
+        for key in gone:
+            self._discard("listeners", key)
+
     def _merge(self, host: str, fragments: Iterable[Fragment]) -> MergedHost:
-        above = self._claimants.fragments_of(self._secured.above(host))
-        return merge_host(host, fragments, self._sharing, self._boundaries, above=above)
+        above = tuple(self._claimants.fragments_of(self._secured.above(host)))
+        elsewhere = self.owners.elsewhere(host)
+        return merge_host(host, fragments, self._sharing, self._boundaries, above=above, elsewhere=elsewhere)
 
     def _note_wildcard_tls(self, host: str, tls: WildcardTls | None) -> None:
         """Note what is asked for all names below a domain. A change of it is one of every host there."""
         if self._wildcard_tls.replace(host, tls):
-            below = (each for each in self._claimants.of_host.used if each != host and each.endswith(host[2:]))
+            below = (each for each in self._claimants.of_host.used if each != host and name_of(each).endswith(host[2:]))
             self._dirty_hosts.update(dict.fromkeys(below))
 
     def _inherited_tls(self, host: str, verdict: MergedHost) -> TlsPolicy | None:
         """Return what is asked of a host by the longest wildcard that takes its name and holds for it."""
         before, inherited = self._wildcard_tls.refused(host), None
         if verdict.tls is None and verdict.inherits_tls and self._wildcard_tls and not self._has_certificate(host):
-            inherited = self._wildcard_tls.inherit(host, self.owner_of(host))
+            inherited = self._wildcard_tls.inherit(host, self.owners.oldest_claimant(host))
         else:
             self._wildcard_tls.forget(host)
         for wildcard in before ^ self._wildcard_tls.refused(host):
@@ -259,7 +282,7 @@ class Assembly:
         """Whether a host has a certificate with which everything is said that is asked of its clients."""
         name = server_name(host)
         users = list(self._claimants.fragments_of(self._claimants.of_name.of(name)))
-        return any(user.settles_tls for user in may_present(self._name_ownership(name, users), users))
+        return any(user.settles_tls for user in may_present(self.owners.of_name(name, users), users))
 
     def _assemble_port(self, port: StreamPort) -> None:
         routes, lost = award_port(
@@ -277,21 +300,14 @@ class Assembly:
     def _refuse_stream(self, claim: StreamClaim, fragment: Fragment) -> Problem | None:
         """Say whether a stream route would take connections of a host that an older object of others has."""
         identity = fragment.identity
-        for name in claim.route.server_names if claim.port == HTTPS else ():
-            for host in self._hosts_taken_by(name):
-                ownership = self._ownership(host, [fragment], None)
-                owner = ownership.owner
-                if owner is not None and ownership.rank(identity) and owner.seniority < identity.seniority:
-                    why = f"connections for server name {name} would go to this object instead"
-                    return ownership.refuse(identity, claim.field, name, why, Severity.ERROR)
+        used = self._claimants.of_host.used
+        for host in hosts_of_stream(claim, used, self._entry_listeners):
+            ownership = self.owners.of_host(host, [fragment])
+            owner = ownership.owner
+            if owner is not None and ownership.rank(identity) and owner.seniority < identity.seniority:
+                why = "connections for it would go to this object instead"
+                return ownership.refuse(identity, claim.field, host, why, Severity.ERROR)
         return None
-
-    def _hosts_taken_by(self, name: str) -> Iterable[str]:
-        """Return the hosts whose connections a stream route with a server name takes; `*` is one label."""
-        if not name.startswith("*."):
-            return (name,)
-        below = (host for host in self._claimants.of_host.used if host.partition(".")[2] == name[2:])
-        return sorted(below)
 
     def _assemble_name(self, name: str) -> None:
         winner, lost = self._award_name(name, list(self._claimants.fragments_of(self._claimants.of_name.of(name))))
@@ -309,23 +325,7 @@ class Assembly:
             self._names[name] = winner
 
     def _award_name(self, name: str, users: list[Fragment], proposed: Fragment | None = None) -> NameVerdict:
-        return award_name(self._name_ownership(name, users, proposed), users)
-
-    def _name_ownership(self, name: str, users: Iterable[Fragment], proposed: Fragment | None = None) -> HostOwnership:
-        """Return who owns a server name: of a wildcard the older one of the two hosts that it is about."""
-        found = [self._ownership(host, users, proposed) for host in hosts_of_name(name)]
-        oldest = min(found, key=lambda each: (each.owner is None, each.owner and each.owner.seniority))
-        return replace(oldest, host=name)
-
-    def _ownership(self, host: str, users: Iterable[Fragment], proposed: Fragment | None) -> HostOwnership:
-        present = {each: self._claimants.fragments[each] for each in self._claimants.of_host.of(host)}
-        present |= {user.identity.ref: user for user in users}
-        if proposed is not None:
-            present[proposed.identity.ref] = proposed
-        if len({(ref.cluster, ref.namespace) for ref in present}) < 2:
-            return HostOwnership(host, None)
-        ordered = sorted(present.values(), key=lambda each: each.identity.seniority)
-        return find_owner(host, ordered, self._sharing, self._boundaries)
+        return award_name(self.owners.of_name(name, users, proposed), users)
 
     def _assemble_certificate(self, ref: CertificateRef) -> None:
         certificate, names = self._certificates.get(ref), self._won.get(ref)
@@ -337,8 +337,9 @@ class Assembly:
             self._won.pop(ref, None)
 
     def _put(self, entry: TableEntry) -> None:
-        if self.image.put(entry):
-            self.changed[ChangedEntry(entry_kind(entry), entry_key(entry))] = None
+        kind, key = entry_kind(entry), entry_key(entry)
+        if self.image.put_encoded(kind, key, encode_entry(entry)):
+            self.changed[ChangedEntry(kind, key)] = None
 
     def _discard(self, kind: EntryKind, key: str) -> None:
         if self.image.discard(kind, key):
@@ -389,7 +390,7 @@ class Assembly:
         Where other namespaces have to do with the host everything counts: who owns it, and which paths are near.
         """
         ref = after.identity.ref
-        if self._is_shared(host, after.identity):
+        if self.owners.is_shared(host, after.identity):
             others = list(self._claimants.others(self._claimants.of_host.of(host), ref))
         else:
             users = {user for spot in spots for user in self._claimants.of_spot.of(spot)}
@@ -398,26 +399,11 @@ class Assembly:
         outgrown = tuple(outgrow(host, len(self.image.get("hosts", host) or b""), before, after))
         return {**lost, ref: (*lost.get(ref, ()), *outgrown)} if outgrown else lost
 
-    def _is_shared(self, host: str, identity: Identity) -> bool:
-        tenant = identity.ref.cluster, identity.ref.namespace
-        return any((user.cluster, user.namespace) != tenant for user in self._claimants.of_host.of(host))
-
-    def owner_of(self, host: str) -> Identity | None:
-        """Return the oldest object that claims a host; None where none does."""
-        users = self._claimants.fragments_of(self._claimants.of_host.of(host))
-        claimants = (user.identity for user in users if claims_host(user, host))
-        return min(claimants, key=lambda identity: identity.seniority, default=None)
-
     def lost_by(self, fragment: Fragment, losses: "Losses | None" = None) -> Iterator[Problem]:
         """Yield what an object claimed in vain, in order of its claims; `losses` are those of now by default."""
-        ref, losses = fragment.identity.ref, self._lost if losses is None else losses
-        hosts, names, ports = claimed_hosts(fragment), claimed_names(fragment), map(str, claimed_ports(fragment))
-        credentials = map(str, credential_names(fragment))
-        claimed = (("host", hosts), ("name", names), ("port", ports), ("credential", credentials))
-        for where in ((kind, one) for kind, several in claimed for one in several):
-            yield from losses.get(where, {}).get(ref, ())
-        yield from losses.get(GLOBAL_RULES, {}).get(ref, ())
-        yield from losses.get(OWN_LISTENERS, {}).get(ref, ())
+        losses, hosts = self._lost if losses is None else losses, claimed_hosts(fragment)
+        if losses:
+            yield from lost_at(claimed_places(fragment, hosts), losses, fragment.identity.ref)
         for host in hosts:
             yield from self._wildcard_tls.problems(host, fragment.identity)
 

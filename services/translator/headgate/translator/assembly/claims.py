@@ -1,10 +1,11 @@
 """What a fragment claims and uses, as keys: hosts, spots of hosts, server names, ports, upstreams, certificates."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import replace
 from typing import NamedTuple
 
 from headgate.common.table import EntryKind, TableEntry, entry_key, entry_kind
+from headgate.translator.assembly.host_names import name_of
 from headgate.translator.assembly.wildcard_tls import ANY_DEPTH
 from headgate.translator.fragments.fragment import CertificateRef, Fragment, StreamPort
 from headgate.translator.fragments.upstream_refs import UpstreamRef
@@ -26,8 +27,9 @@ class ChangedEntry(NamedTuple):
 
 
 def server_name(host: str) -> str:
-    """Return the name in certificates that is about a host; listeners of its own have their own certificates."""
-    return host[1:] if host.startswith(ANY_DEPTH) else host
+    """Return the name in certificates that is about a host, whatever listeners it is on."""
+    name = name_of(host)
+    return name[1:] if name.startswith(ANY_DEPTH) else name
 
 
 def hosts_of_name(name: str) -> tuple[str, ...]:
@@ -80,11 +82,11 @@ def claimed_entries(fragment: Fragment | None) -> dict[ChangedEntry, TableEntry]
     return {ChangedEntry(entry_kind(entry), entry_key(entry)): entry for entry in fragment.entries}
 
 
-def used_upstreams(fragment: Fragment | None) -> Iterator[UpstreamRef]:
-    """Yield the upstreams that an object refers to."""
-    return iter(()) if fragment is None else (use.upstream for use in fragment.backends)
+def used_upstreams(fragment: Fragment | None) -> dict[UpstreamRef, None]:
+    """Return the upstreams that an object refers to."""
+    return {} if fragment is None else dict.fromkeys(use.upstream for use in fragment.backends)
 
 
-def used_certificates(fragment: Fragment | None) -> Iterator[CertificateRef]:
-    """Yield the certificates that an object refers to."""
-    return iter(()) if fragment is None else (claim.certificate for claim in fragment.names)
+def used_certificates(fragment: Fragment | None) -> dict[CertificateRef, None]:
+    """Return the certificates that an object refers to."""
+    return {} if fragment is None else dict.fromkeys(claim.certificate for claim in fragment.names)

@@ -7,8 +7,8 @@ their age. Paths with different conditions are no conflict, nor are equal routes
 several clusters, if these share its Services: they are served once, for all.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 from headgate.common.problems import Problem, Severity
 from headgate.common.resources import ObjectRef
@@ -42,7 +42,9 @@ from headgate.translator.manifests.reading import shown
 HOST_LIMIT = ENTRY_LIMIT - 4096
 """Bytes of all routes of one host, some 10,000 routes."""
 SURELY_FITTING = 400
-"""Routes that need not be measured: one is at most some 9 KB, as dialects limit what goes into it."""
+"""Routes that need not be measured: one without plugins is at most some 9 KB, as dialects limit what goes into it."""
+_SURELY_FITTING_PLUGINS = 64 * 1024
+"""Characters of Python's notation of their plugins' configurations; JSON has at most four bytes for one."""
 
 
 class MergedHost(NamedTuple):
@@ -61,6 +63,25 @@ class MergedHost(NamedTuple):
     lost: dict[ObjectRef, tuple[Problem, ...]]
 
 
+class Elsewhere(NamedTuple):
+    """The same host on other listeners."""
+
+    hosts: tuple[str, ...] = ()
+    """As claims have it there."""
+    users: tuple[Fragment, ...] = ()
+    """Who have to do with it there."""
+
+    def with_users(self, users: list[Fragment]) -> list[Fragment]:
+        """Return all who have to do with it, the oldest first; `users` do here."""
+        if not self.users:
+            return users
+        here = {user.identity.ref for user in users}
+        others = [user for user in self.users if user.identity.ref not in here]
+        return sorted([*users, *others], key=lambda fragment: fragment.identity.seniority)
+
+
+_NOWHERE = Elsewhere()
+T = TypeVar("T")
 Won = tuple[RouteClaim, Identity]
 Lost = dict[ObjectRef, list[Problem]]
 _Key = tuple[PathType, str, Condition | None]
@@ -73,7 +94,8 @@ def merge_host(
     sharing: Sharing = _NOTHING_SHARED,
     boundaries: Boundaries = DEFAULT_BOUNDARIES,
     *,
-    above: Iterable[Fragment] = (),
+    above: Collection[Fragment] = (),
+    elsewhere: Elsewhere = _NOWHERE,
 ) -> MergedHost:
     """Merge what fragments claim at one host.
 
@@ -85,13 +107,15 @@ def merge_host(
         sharing: upstreams that several clusters have, by key, each with these clusters.
         boundaries: what other namespaces than the host's owner may claim.
         above: of the objects that have TLS for the wildcard which takes the host.
+        elsewhere: the same host on other listeners.
     """
-    users = sorted(fragments, key=lambda fragment: fragment.identity.seniority)
-    ownership = find_owner(host, users, sharing, boundaries)
+    users = _in_order(fragments, lambda fragment: fragment.identity.seniority)
+    everybody = elsewhere.with_users(users)
+    ownership = find_owner(host, everybody, sharing, boundaries, elsewhere.hosts)
     lost: Lost = {}
     is_owned = any(claims_host(fragment, host) for fragment in users)
     tls, unprotected = _award_tls(ownership, users, is_owned, lost)
-    claims = _admitted(ownership, users, is_owned, lost)
+    claims = _admitted(ownership, users, is_owned, lost, _claims_elsewhere(ownership, everybody, elsewhere.hosts))
     secured = _secured(ownership, users, above)
     winners: dict[_Key, Won] = {}
     for _, _, claim, identity in claims:
@@ -102,7 +126,7 @@ def merge_host(
     served = [won for won in winners.values() if not _says_nothing(won[0])]
     canaried = add_canaries(ownership, users, served, lost)
     room = HOST_LIMIT - (len(tls[0].policy.model_dump_json().encode()) if tls else 0)
-    fitting = sorted(_fit(host, room, canaried, lost), key=_order)
+    fitting = _in_order(_fit(host, room, canaried, lost), _order)
     speakers = _speakers(ownership, users)
     return MergedHost(
         bool(claims) or any(host in fragment.hosts for fragment in users),
@@ -116,7 +140,19 @@ def merge_host(
     )
 
 
-def _admitted(ownership: HostOwnership, users: Iterable[Fragment], is_owned: bool, lost: Lost) -> list[Admitted]:
+def _claims_elsewhere(
+    ownership: HostOwnership, users: Iterable[Fragment], hosts: Collection[str]
+) -> Iterator[Admitted]:
+    """Yield the claims for the same host on other listeners."""
+    for position, fragment in enumerate(users if hosts else ()):
+        for claim in fragment.routes:
+            if claim.host in hosts:
+                yield Admitted(ownership.rank(fragment.identity), position, claim, fragment.identity)
+
+
+def _admitted(
+    ownership: HostOwnership, users: Iterable[Fragment], is_owned: bool, lost: Lost, elsewhere: Iterable[Admitted]
+) -> list[Admitted]:
     """Return the claims that compete for the host, those that win first. Aliases do so unless the host is owned."""
     claims = [
         Admitted(ownership.rank(fragment.identity), position, claim, fragment.identity)
@@ -127,12 +163,20 @@ def _admitted(ownership: HostOwnership, users: Iterable[Fragment], is_owned: boo
         and not (claim.is_rest and not claim.is_for_all and ownership.rank(fragment.identity))
     ]
     admitted = [each for each in claims if each.claim.is_for_all]
-    for each in admit(ownership, (one for one in claims if not one.claim.is_for_all)):
+    for each in admit(ownership, (one for one in claims if not one.claim.is_for_all), elsewhere):
         if isinstance(each, Admitted):
             admitted.append(each)
         else:
             lost.setdefault(each[0].ref, []).append(each[1])
-    return sorted(admitted, key=_precedence)
+    return _in_order(admitted, _precedence)
+
+
+def _in_order(values: Iterable[T], key: Callable[[T], Any]) -> list[T]:
+    """Sort; most hosts have one object with one route, whose keys need not be made."""
+    several = list(values)
+    if len(several) > 1:
+        several.sort(key=key)
+    return several
 
 
 def _precedence(admitted: Admitted) -> tuple[bool, int, WithinMatch, int]:
@@ -179,6 +223,9 @@ class _Unprotected(NamedTuple):
         return identity.ref in self.objects or (bool(self.guests) and tenant_of(identity) in self.guests)
 
 
+_ALL_PROTECTED = _Unprotected(set(), set())
+
+
 class _Secured(NamedTuple):
     """Whose routes at a host are secured."""
 
@@ -193,7 +240,12 @@ class _Secured(NamedTuple):
         return claim._replace(route=claim.route.model_copy(update={"plugins": plugins}))
 
 
-def _secured(ownership: HostOwnership, users: Iterable[Fragment], above: Iterable[Fragment]) -> _Secured:
+_NONE_SECURED = _Secured(False, ())
+
+
+def _secured(ownership: HostOwnership, users: Collection[Fragment], above: Collection[Fragment]) -> _Secured:
+    if not above and not any(user.secures_hosts for user in users):
+        return _NONE_SECURED
     at_host = {tenant_of(user.identity) for user in users if user.secures_hosts}
     tenants = at_host | {tenant_of(user.identity) for user in above if user.secures_hosts}
     if ownership.owner is None:
@@ -212,6 +264,8 @@ def _award_tls(
         for claim in user.tls
         if claim.host == host and not (claim.is_alias and is_owned)
     ]
+    if not claims:
+        return None, _ALL_PROTECTED
     own = sorted((each for each in claims if not ownership.rank(each[1])), key=lambda each: each[0].is_default)
     winner = own[0] if own else None
     unprotected = _Unprotected(set(), set())
@@ -252,8 +306,10 @@ def _lost_tls(host: str, claim: TlsClaim, loser: Identity, owner: Identity, is_o
     )
 
 
-def add_canaries(ownership: HostOwnership, users: Iterable[Fragment], won: list[Won], lost: Lost) -> list[Won]:
+def add_canaries(ownership: HostOwnership, users: Collection[Fragment], won: list[Won], lost: Lost) -> list[Won]:
     """Give routes the canaries that are claimed for them, the oldest object's first; guests have them on their own."""
+    if not any(fragment.canaries for fragment in users):
+        return won
     wanted: dict[tuple[PathType, str], list[Canary]] = {}
     host = ownership.host
     present = {_place(claim): (claim, identity) for claim, identity in won if not claim.is_rest}
@@ -316,7 +372,7 @@ def _size_of(claim: RouteClaim) -> int:
 
 def _fit(host: str, room: int, winners: Collection[Won], lost: Lost) -> Iterator[RouteClaim]:
     """Yield the claims that fit into one entry, the oldest objects' first: readers refuse a table with a larger one."""
-    size, is_small = 0, len(winners) <= SURELY_FITTING and not any(map(_may_be_large, winners))
+    size, is_small = 0, len(winners) <= SURELY_FITTING and _is_surely_small(winners)
     for claim, identity in winners:
         size += 0 if is_small else _size_of(claim)
         if size <= room:
@@ -330,9 +386,14 @@ def _too_large(host: str, claim: RouteClaim) -> Problem:
     return Problem(reason="HostTooLarge", field=claim.field, value=shown(host), message=message)
 
 
-def _may_be_large(won: Won) -> bool:
-    route = won[0].route
-    return bool(route.plugins or route.when or route.canaries)
+def _is_surely_small(winners: Collection[Won]) -> bool:
+    """Whether what routes may have much of is little; finding that out costs a tenth of measuring."""
+    room = _SURELY_FITTING_PLUGINS
+    for claim, _ in winners:
+        if claim.route.when or claim.route.canaries:
+            return False
+        room -= sum(len(repr(use.config)) for use in claim.route.plugins)
+    return room >= 0
 
 
 def _order(claim: RouteClaim) -> tuple[BeforePath, str, WithinPath, bool]:
@@ -355,6 +416,8 @@ def _lost_path(
     mine, theirs = claim.route.rank, winner.route.rank
     is_shadowed = mine.is_default and not theirs.is_default
     why = "whose rule goes before a default backend" if is_shadowed else seniority_of(owner, loser)
+    if not is_shadowed and theirs.priority > mine.priority:
+        is_shadowed, why = True, f"whose priority is {theirs.priority}, this one's is {mine.priority}"
     if mine.is_unreadable and not theirs.is_unreadable:
         why = "because what this object asks of requests cannot be read"
     return Problem(

@@ -1,6 +1,6 @@
-"""The gateway's own listeners, of which objects of several clusters may say something: the oldest counts."""
+"""The gateway's own listeners: what the operator's settings say of one counts, else what the oldest object does."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from headgate.common.problems import Problem
 from headgate.common.resources import ObjectRef
@@ -12,10 +12,11 @@ from headgate.translator.fragments.seniority import describe, seniority_of
 class OwnListeners:
     """What objects say of the own listeners, and who hears that it does not count."""
 
-    def __init__(self) -> None:
-        """Begin with nothing."""
+    def __init__(self, settings: Iterable[Listener] = ()) -> None:
+        """Begin with what settings say."""
+        self._settings: Mapping[str, Listener] = {each.key: each for each in settings}
         self._speakers: dict[ObjectRef, Fragment] = {}
-        self.entries: Mapping[str, Listener] = {}
+        self.entries: Mapping[str, Listener] = dict(self._settings)
         self.lost: Mapping[ObjectRef, tuple[Problem, ...]] = {}
 
     def replace(self, ref: ObjectRef, fragment: Fragment | None) -> bool:
@@ -29,7 +30,7 @@ class OwnListeners:
 
     def _award(self) -> None:
         """Decide what counts. Objects that say the same agree, whatever their age."""
-        won: dict[str, tuple[Listener, Identity]] = {}
+        won: dict[str, tuple[Listener, Identity | None]] = {key: (each, None) for key, each in self._settings.items()}
         lost: dict[ObjectRef, tuple[Problem, ...]] = {}
         for fragment in sorted(self._speakers.values(), key=lambda each: each.identity.seniority):
             identity = fragment.identity
@@ -43,7 +44,12 @@ class OwnListeners:
         self.entries, self.lost = {key: entry for key, (entry, _) in won.items()}, lost
 
 
-def _lost(listener: Listener, loser: Identity, owner: Identity) -> Problem:
+def _lost(listener: Listener, loser: Identity, owner: Identity | None) -> Problem:
+    if owner is None:
+        message = (
+            f"the setting entrypoints says how clients' connections on the gateways' {listener.key} port are treated"
+        )
+        return Problem(reason="ListenerConflict", field="data", message=f"{message}; say it there alone")
     return Problem(
         reason="ListenerConflict",
         field="data",

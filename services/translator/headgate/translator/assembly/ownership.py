@@ -88,16 +88,28 @@ def name_host(host: str) -> str:
     return f"every host{where}" if name == ANY_HOST else f"host {name}{where}"
 
 
-def find_owner(host: str, users: Sequence[Fragment], sharing: Sharing, boundaries: Boundaries) -> HostOwnership:
-    """Return who has which rights at a host; `users` are all who have to do with it, the oldest first."""
+def find_owner(
+    host: str, users: Sequence[Fragment], sharing: Sharing, boundaries: Boundaries, elsewhere: Collection[str] = ()
+) -> HostOwnership:
+    """Return who has which rights at a host.
+
+    Args:
+        host: as claims have it.
+        users: all who have to do with it, the oldest first.
+        sharing: upstreams that several clusters have.
+        boundaries: what namespaces may do.
+        elsewhere: the same host on other listeners: cookies, passwords and certificates know no ports, so that it has
+            one owner on all of them.
+    """
     if boundaries.host_sharing == "any" or len({tenant_of(user.identity) for user in users}) < 2:
         return HostOwnership(host, None)
-    claimants = [user for user in users if claims_host(user, host)]
-    claimants = claimants or [user for user in users if any(claim.host == host for claim in user.routes)]
+    hosts = (host, *elsewhere)
+    claimants = [user for user in users if any(claims_host(user, each) for each in hosts)]
+    claimants = claimants or [user for user in users if any(claim.host in hosts for claim in user.routes)]
     if not claimants:
         return HostOwnership(host, None)
     owner = claimants[0].identity
-    ranks = _rank(host, owner, claimants, sharing)
+    ranks = _rank(hosts, owner, claimants, sharing)
     return HostOwnership(host, owner, ranks, has_paths=boundaries.host_sharing == "paths")
 
 
@@ -110,13 +122,15 @@ def claims_host(fragment: Fragment, host: str) -> bool:
     )
 
 
-def _rank(host: str, owner: Identity, claimants: Iterable[Fragment], sharing: Sharing) -> dict[Tenant, int]:
+def _rank(
+    hosts: Collection[str], owner: Identity, claimants: Iterable[Fragment], sharing: Sharing
+) -> dict[Tenant, int]:
     by_tenant: dict[Tenant, list[Fragment]] = defaultdict(list)
     for fragment in claimants:
         by_tenant[tenant_of(fragment.identity)].append(fragment)
     home = tenant_of(owner)
     own = {home, *(_allowed(home, name) for fragment in by_tenant[home] for name in fragment.shares_hosts_with)}
-    own |= {tenant for tenant, theirs in by_tenant.items() if _is_joined(host, home, tenant, theirs, sharing)}
+    own |= {tenant for tenant, theirs in by_tenant.items() if _is_joined(hosts, home, tenant, theirs, sharing)}
     ranks: dict[Tenant, int] = dict.fromkeys(own, 0)
     guests = (tenant for tenant in by_tenant if tenant not in own)
     return ranks | {tenant: rank for rank, tenant in enumerate(guests, 1)}
@@ -127,7 +141,9 @@ def _allowed(home: Tenant, name: str) -> Tenant:
     return Tenant(cluster or home.cluster, namespace)
 
 
-def _is_joined(host: str, home: Tenant, tenant: Tenant, theirs: Iterable[Fragment], sharing: Sharing) -> bool:
+def _is_joined(
+    hosts: Collection[str], home: Tenant, tenant: Tenant, theirs: Iterable[Fragment], sharing: Sharing
+) -> bool:
     """Whether a namespace of the same name in another cluster shares a Service of its routes with the owner's."""
     if tenant.namespace != home.namespace:
         return False
@@ -136,7 +152,7 @@ def _is_joined(host: str, home: Tenant, tenant: Tenant, theirs: Iterable[Fragmen
         backend.upstream
         for fragment in theirs
         for claim in fragment.routes
-        if claim.host == host
+        if claim.host in hosts
         for backend in claim.route.backends
     )
     # The upstreams of an object that is only proposed may not be known yet; those of its namesake are shared by both.
@@ -156,17 +172,26 @@ class Admitted(NamedTuple):
     identity: Identity
 
 
-def admit(ownership: HostOwnership, claims: Iterable[Admitted]) -> Iterator[Admitted | tuple[Identity, Problem]]:
-    """Yield the claims that a host's owner leaves to each, or why they are refused; those of lower ranks go first."""
+def admit(
+    ownership: HostOwnership, claims: Iterable[Admitted], elsewhere: Iterable[Admitted] = ()
+) -> Iterator[Admitted | tuple[Identity, Problem]]:
+    """Yield the claims that a host's owner leaves to each, or why they are refused; those of lower ranks go first.
+
+    Claims `elsewhere`, for the same host on other listeners, take their paths here too.
+    """
     if ownership.owner is None:
         yield from claims
         return
     by_rank: dict[int, list[Admitted]] = defaultdict(list)
     for admitted in claims:
         by_rank[admitted.rank].append(admitted)
+    taken_elsewhere: dict[int, list[Route]] = defaultdict(list)
+    for admitted in elsewhere:
+        if not admitted.claim.is_rest:
+            taken_elsewhere[admitted.rank].append(admitted.claim.route)
     taken = TakenPaths()
-    for rank in sorted(by_rank):
-        allowed: list[Route] = []
+    for rank in sorted(by_rank.keys() | taken_elsewhere.keys()):
+        allowed: list[Route] = taken_elsewhere[rank]
         for admitted in by_rank[rank]:
             rival = taken.rival(admitted.claim.route) if rank and ownership.has_paths else None
             if rank and (rival is not None or not ownership.has_paths):

@@ -1,15 +1,21 @@
 """Who gets a port of the gateways, or a server name on it: the oldest object, as with routes.
 
-TLS routes share a port as long as their server names differ; of others a port has one. On the HTTPS port they go before
-HTTP, so that a server name there is for the owner of the host of this name.
+TLS routes share a port as long as their server names differ; of others a port has one. On ports of HTTP they go before
+that, so that a server name there is for the owner of the host of this name, and all plain connections for the owner of
+all hosts there.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import NamedTuple
 
+from headgate.common.patterns import compile_pattern
 from headgate.common.problems import Problem
 from headgate.common.resources import ObjectRef
 from headgate.common.table import StreamRoute
+from headgate.common.table.hosts import HostKey, is_pattern
+from headgate.translator.assembly.entry_listeners import EntryListeners
+from headgate.translator.assembly.host_names import name_of
+from headgate.translator.assembly.losses import HTTPS
 from headgate.translator.assembly.namesakes import by_namesake, is_for_both
 from headgate.translator.assembly.ownership import Sharing
 from headgate.translator.fragments.fragment import Fragment, Identity, StreamClaim, StreamPort
@@ -52,10 +58,59 @@ def award_port(port: StreamPort, fragments: Iterable[Fragment], sharing: Sharing
     return StreamVerdict(tuple(claim.route for claim, _ in winners), lost)
 
 
-def _collide(one: StreamRoute, other: StreamRoute) -> bool:
-    if one.protocol != "tls" or other.protocol != "tls":
+def hosts_taken_by(name: str, hosts: Iterable[str]) -> Iterable[str]:
+    """Return those of some hosts whose connections a stream route with a server name takes; `*` is one label.
+
+    A pattern is taken to take what wildcards and other patterns may.
+    """
+    if name.startswith("*."):
+        return sorted(host for host in hosts if host.partition(".")[2] == name[2:])
+    if not is_pattern(name):
+        return (name,)
+    try:
+        pattern = compile_pattern(name[1:])
+    except ValueError:
+        return ()  # gateways do not serve it
+    return sorted(
+        host for host in hosts if "*" in host or is_pattern(host) or pattern.search(host.encode()) is not None
+    )
+
+
+def hosts_of_stream(claim: StreamClaim, used: Iterable[str], listeners: EntryListeners) -> Iterator[str]:
+    """Yield the hosts on the listeners of a port whose connections a stream route would take.
+
+    Args:
+        claim: of the stream route.
+        used: all hosts that objects have to do with.
+        listeners: of entry points.
+    """
+    route, hosts = claim.route, used
+    if claim.port != HTTPS:
+        here = listeners.on_port(claim.port, is_tls=route.protocol == "tls")
+        hosts = [host for host in used if not here.isdisjoint(HostKey.read(host).listeners)] if here else ()
+    names = dict.fromkeys(map(name_of, hosts))
+    if route.protocol != "tls":
+        yield from names
+    for name in route.server_names:
+        yield from (host for host in hosts_taken_by(name, names) if claim.port == HTTPS or host in names)
+
+
+def are_named(hosts: Collection[str], users: Iterable[Fragment]) -> bool:
+    """Tell whether some stream of some objects takes connections of one of the hosts."""
+    if not hosts:
+        return False
+    names = {name for user in users for claim in user.streams for name in claim.route.server_names}
+    if any(map(is_pattern, names)):
         return True
-    return bool({*(one.server_names or ("",))} & {*(other.server_names or ("",))})
+    return bool(names) and any(host in names or f"*.{host.partition('.')[2]}" in names for host in hosts)
+
+
+def _collide(one: StreamRoute, other: StreamRoute) -> bool:
+    if one.protocol != other.protocol:
+        return False
+    if one.protocol != "tls":
+        return True
+    return one.alpn == other.alpn and bool({*(one.server_names or ("",))} & {*(other.server_names or ("",))})
 
 
 def _lost_port(claim: StreamClaim, loser: Identity, winner: StreamClaim, owner: Identity, sharing: Sharing) -> Problem:

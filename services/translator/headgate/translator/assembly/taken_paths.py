@@ -20,6 +20,8 @@ from headgate.common.table import PathMatch, PathType, Route
 MAX_PATTERNS = 32
 """Patterns of one beginning that an exact path is compared with; if there are more, they count as taking it."""
 _ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
+_NOT_SAME_DECODED = re.compile(r"[^A-Za-z0-9._~/-]")
+"""Characters that may come as escapes."""
 _UNRESERVED = re.compile(r"[A-Za-z0-9._~-]")
 _ELEMENTS = re.compile(r"\^?((?:/[A-Za-z0-9_~-]+)+)\(/\|\$\)(?:\(\.\*\)|\.\*)?\$?")
 """How users of ingress-nginx write a path by elements: `/api(/|$)(.*)`."""
@@ -131,6 +133,8 @@ def _taking(group: list[Route], value: str) -> Route | None:
 
 
 def _takes(path: PathMatch, value: str) -> bool:
+    if path.decoded and "%" in value:
+        return True  # the careful answer
     try:
         return compile_pattern(path.value, ignore_case=path.ignore_case).match(value.encode()) is not None
     except ValueError:
@@ -145,7 +149,8 @@ def _beginning_of(pattern: str) -> str:
 
 def beginning_of(path: PathMatch) -> str:
     """Return what all paths that a pattern takes begin with, in lower case, a slash at the end of a path added."""
-    return _beginning_of(path.value)
+    beginning = _beginning_of(path.value)
+    return _NOT_SAME_DECODED.split(beginning, maxsplit=1)[0] if path.decoded else beginning
 
 
 def plain_escapes(path: str) -> str:

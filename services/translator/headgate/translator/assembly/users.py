@@ -1,6 +1,6 @@
 """Which objects use what."""
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Generic, TypeVar
 
 from headgate.common.resources import ObjectRef
@@ -23,9 +23,10 @@ class Users(Generic[K]):
         """What has users."""
         return self._users
 
-    def replace(self, ref: ObjectRef, before: Iterable[K], after: Iterable[K]) -> tuple[list[K], list[K]]:
+    def replace(self, ref: ObjectRef, old: Mapping[K, None], new: Mapping[K, None]) -> tuple[list[K], list[K]]:
         """Say what an object used and uses now; return what is used from now on, and what is no longer."""
-        old, new = dict.fromkeys(before), dict.fromkeys(after)
+        if not old and not new:
+            return [], []
         gone = [key for key in old if key not in new and self._drop(ref, key)]
         return [key for key in new if key not in old and self._add(ref, key)], gone
 

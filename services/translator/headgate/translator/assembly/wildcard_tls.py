@@ -11,6 +11,7 @@ from typing import NamedTuple
 from headgate.common.problems import Problem, Severity
 from headgate.common.table import TlsPolicy
 from headgate.translator.assembly.boundaries import Boundaries
+from headgate.translator.assembly.host_names import name_of
 from headgate.translator.assembly.ownership import HOST_NOT_OWNED, tenant_of
 from headgate.translator.fragments.fragment import Identity
 from headgate.translator.manifests.reading import shown
@@ -53,7 +54,7 @@ class WildcardPolicies:
         """Return what the longest wildcard that holds for a host asks."""
         refused: set[str] = set()
         inherited = None
-        domain = host.removeprefix(ANY_DEPTH)
+        domain = name_of(host).removeprefix(ANY_DEPTH)
         while inherited is None and (domain := domain.partition(".")[2]):
             found = self._policies.get(ANY_DEPTH + domain)
             if found is not None and self._holds(found.owner, owner):

@@ -26,7 +26,7 @@ PATIENCE_S = 10.0
 AGAIN_S = 30.0
 """A record that was written and not heard of since is written again."""
 PARALLEL = 32
-_FIRST_PAUSE_S, _LAST_PAUSE_S = 0.1, 5.0
+FIRST_PAUSE_S, _LAST_PAUSE_S = 0.1, 5.0
 
 
 class _Sent(NamedTuple):
@@ -81,14 +81,14 @@ class LastGoodRecorder:
 
     async def run(self) -> None:
         """Write records for ever."""
-        pause_s, complaint = _FIRST_PAUSE_S, ""
+        pause_s, complaint = FIRST_PAUSE_S, ""
         while True:
             await self._wake.wait()
             self._wake.clear()
             try:
                 while self._world is not None and (due := self._due()):
                     await self._write_some(self._world, due)
-                    pause_s, complaint = _FIRST_PAUSE_S, ""
+                    pause_s, complaint = FIRST_PAUSE_S, ""
             except StoreError as error:
                 if str(error) != complaint:
                     complaint = str(error)

@@ -8,6 +8,7 @@ is followed by one that knows less.
 import sys
 from typing import NamedTuple
 
+from headgate.common.leadership.leadership import Leadership
 from headgate.common.stores import DeltaLogReader
 
 PATIENCE = 2
@@ -16,6 +17,32 @@ PATIENCE = 2
 
 class Turn(NamedTuple):
     """This process leads from now on."""
+
+
+class Turns:
+    """Which turn to lead this process has begun: it is given one by the lease, and begins it when it comes to that."""
+
+    def __init__(self, leadership: Leadership) -> None:
+        """Count a turn that is ours already as begun."""
+        self._leadership = leadership
+        self._term = leadership.term if leadership.is_leader else 0
+        """Of the turn that was begun last."""
+
+    @property
+    def is_given(self) -> bool:
+        """Whether it is our turn now, begun or not."""
+        return self._leadership.is_leader
+
+    @property
+    def leads(self) -> bool:
+        """Whether it is our turn now, and we have begun it."""
+        return self._leadership.is_leader and self._term == self._leadership.term
+
+    def begin(self) -> bool:
+        """Begin the turn of now; return False if that was done already."""
+        was_begun = self._term == self._leadership.term
+        self._term = self._leadership.term
+        return not was_begun
 
 
 class CatchUp:

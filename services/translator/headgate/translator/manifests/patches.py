@@ -21,6 +21,7 @@ from headgate.common.table import (
     Compare,
     Condition,
     Ejection,
+    FastCgi,
     Mirror,
     PluginUse,
     Retries,
@@ -47,6 +48,8 @@ class Patch(Entry):
 
     def over(self, other: Self) -> Self:
         """Return both patches in one: this one's fields go before the other's; plugins, mirrors, conditions add up."""
+        if not self.model_fields_set:
+            return other
         ours, theirs = self.said, other.said
         both = {name: ours[name] + theirs[name] for name in _ADDED_UP & ours.keys() & theirs.keys()}
         return self if not theirs else type(self)(**{**theirs, **ours, **both})
@@ -67,6 +70,8 @@ class RoutePatch(Patch):
     plugins: tuple[PluginUse, ...] = ()
     max_body: int | None = None
     buffer_request: bool | None = None
+    keeps_body: int | None = None
+    needs_length: bool | None = None
     buffer_response: int | None = None
     websocket: bool | None = None
     request_trailers: bool | None = None
@@ -105,6 +110,7 @@ class UpstreamPatch(Patch):
     idle_timeout_s: float | None = None
     max_requests_per_connection: int | None = None
     sends_connection: bool | None = None
+    fastcgi: FastCgi | None = None
 
 
 NO_ROUTE_PATCH = RoutePatch()

@@ -20,7 +20,7 @@ from headgate.translator.manifests.specs import refuse, warn
 from headgate.translator.sources.certificates import SECRETS, values_of
 from headgate.translator.world.graph import Lookups
 
-MISSING_SECRET = "is not there, or the watcher is not told to read Secrets of its type (HEADGATE_WATCH_SECRETS=all)"
+MISSING_SECRET = "is not there, or the watchers do not read Secrets of its type (HEADGATE_WATCH_SECRETS)"
 
 _GUARDS = frozenset(
     (

@@ -17,13 +17,21 @@ from headgate.common.plugins.traffic.nginx_rewrite import (
 from headgate.translator.snippets.errors import SnippetError
 from headgate.translator.snippets.grammar import Directive
 from headgate.translator.snippets.level import ErrorAnswer, Program, Said
-from headgate.translator.snippets.scope import Context, Scope, definable
+from headgate.translator.snippets.scope import Scope, definable
 
 _URLS: Final = ("http://", "https://", "$scheme")
 _FILE_TESTS: Final = re.compile(r"!?-[fdex]$")
 _VARIABLE: Final = re.compile(r"\$(\w+)", re.ASCII)
 _OPERATOR: Final = re.compile(r"(!?)(=|~\*?)")
 _STATUSES: Final = range(200, 600)
+_Flag = Literal["", "last", "break", "redirect", "permanent"]
+_FLAGS: Final[dict[str, _Flag]] = {
+    "": "",
+    "last": "last",
+    "break": "break",
+    "redirect": "redirect",
+    "permanent": "permanent",
+}
 
 
 def read_set(directive: Directive, scope: Scope) -> Iterator[Said]:
@@ -75,23 +83,13 @@ def read_rewrite(directive: Directive, scope: Scope) -> Iterator[Said]:
     """`rewrite pattern replacement [flag]`."""
     pattern, replacement = directive.args[:2]
     flag = directive.args[2] if len(directive.args) > 2 else ""
-    if flag not in ("", "last", "break", "redirect", "permanent"):
+    if flag not in _FLAGS:
         raise directive.error(f"the flag {flag[:40]!r} is none of last, break, redirect and permanent")
     check_pattern(directive, pattern)
     if replacement.startswith(_URLS) and flag != "permanent":
         flag = "redirect"
-    if scope.context in Context.SERVER | Context.SERVER_IF and flag in ("", "last", "break"):
-        raise directive.error("a path is not changed before its location is chosen; redirect, or rewrite in a location")
-    if flag in ("", "last"):
-        raise directive.error(
-            f"{'the flag last' if flag else 'a rewrite without a flag'} chooses another location, which is not done "
-            "here; with break the request goes to the same upstream"
-        )
     template = scope.template(directive, replacement, is_program=True)
-    kept: Literal["break", "redirect", "permanent"] = "break"
-    if flag in ("redirect", "permanent"):
-        kept = "redirect" if flag == "redirect" else "permanent"
-    yield Program(RewriteStep(do="rewrite", pattern=pattern, replacement=template, flag=kept))
+    yield Program(RewriteStep(do="rewrite", pattern=pattern, replacement=template, flag=_FLAGS[flag]))
 
 
 def read_test(directive: Directive, scope: Scope) -> Test:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from headgate.common.problems import Problem
 from headgate.common.resources import SERVICE, JsonObject
 from headgate.translator.annotations.service import ServicePolicy, read_service_policy
+from headgate.translator.annotations.traefik import traefik_annotations
 from headgate.translator.manifests.reading import as_list, as_object, as_text
 from headgate.translator.manifests.specs import refuse, wrong_type
 from headgate.translator.world.world import StoredKind
@@ -45,6 +46,8 @@ class Service(NamedTuple):
     """Its annotations, where it has any of ours."""
     addresses: tuple[str, ...] = ()
     """Of its load balancer: addresses and host names."""
+    of_traefik: tuple[tuple[str, Any], ...] = ()
+    """Its annotations of Traefik, by their full names."""
 
     def find_port(self, port: int | str, is_udp: bool = False) -> ServicePort | None:
         """Return the port with a number or a name.
@@ -87,6 +90,7 @@ def read_service(manifest: JsonObject) -> Service:
         cluster_ip="" if spec.get("clusterIP") == "None" else as_text(spec.get("clusterIP")),
         policy=read_service_policy(manifest),
         addresses=tuple(_balancer_addresses(manifest)),
+        of_traefik=tuple(traefik_annotations(manifest).items()),
     )
 
 
@@ -121,6 +125,9 @@ def restore_service(service: Service) -> JsonObject:
     if (policy := service.policy) is not None:
         annotated = {"uid": policy.uid, "creationTimestamp": policy.created_at, "annotations": policy.written}
         restored["metadata"] = annotated
+    if service.of_traefik:
+        kept = restored.setdefault("metadata", {})
+        kept["annotations"] = {**kept.get("annotations", {}), **dict(service.of_traefik)}
     return restored
 
 

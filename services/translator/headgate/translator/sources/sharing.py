@@ -55,6 +55,9 @@ def sharers(lookups: Lookups, namespace: str, name: str) -> tuple[str, ...]:
 
 def find_service(lookups: Lookups, namespace: str, name: str) -> Service | None:
     """Return the Service that a name means in this cluster, the leading one of several; None if no cluster has it."""
+    own = lookups.get(SERVICES, namespace, name)
+    if own is not None:
+        return own  # the own cluster's leads, whether it is exported or not
     clusters = sharers(lookups, namespace, name)
     return lookups.elsewhere(clusters[0]).get(SERVICES, namespace, name) if clusters else None
 

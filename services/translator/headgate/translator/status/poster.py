@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 QUIET_S = 1.0
 """A board that says nothing for this long has said all; should it say more later, some updates are posted twice."""
 PARALLEL = 32
-_FIRST_PAUSE_S, _LAST_PAUSE_S = 0.1, 5.0
+FIRST_PAUSE_S, _LAST_PAUSE_S = 0.1, 5.0
 Wish = Callable[[DesiredStatus | None], DesiredStatus | None]
 """From what was posted before to what is wanted now; None is for an object that is gone: the board forgets it."""
 
@@ -153,14 +153,14 @@ class StatusPoster:
     # Wishes
 
     async def _post_for_ever(self) -> None:
-        pause_s = _FIRST_PAUSE_S
+        pause_s = FIRST_PAUSE_S
         while True:
             await self._waiting.wait()
             self._waiting.clear()
             try:
                 while due := self._due():
                     await self._post_some(due)
-                    pause_s = _FIRST_PAUSE_S
+                    pause_s = FIRST_PAUSE_S
             except StoreError as error:
                 logger.warning("statuses wait", extra={"count": len(self._wishes), "reason": str(error)})
                 self._waiting.set()

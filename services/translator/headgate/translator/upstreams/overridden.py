@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from headgate.common.problems import Severity
 from headgate.common.table import BackendProtocol
 from headgate.common.table.upstream_key import UpstreamKey
-from headgate.translator.fragments.upstream_refs import ServicePortRef
+from headgate.translator.fragments.upstream_refs import ServicePortRef, Stream
 from headgate.translator.manifests.patches import NO_UPSTREAM_PATCH, UpstreamPatch
 from headgate.translator.sources.policies import BACKEND_POLICIES, ServicePortTarget
 from headgate.translator.sources.services import SERVICES
@@ -97,7 +97,8 @@ class OverriddenService(NamedTuple):
         resolved = resolve_upstream(lookups, self._port, heeds_wishes=heeds_wishes)
         is_local = self.uses_cluster_ip and set(resolved.clusters) <= {self.cluster}
         service = lookups.get(SERVICES, self.namespace, self.name) if is_local else None
-        port = service.find_port(self.port) if service is not None else None
+        is_udp = self.protocol is BackendProtocol.UDP
+        port = service.find_port(self.port, is_udp=is_udp) if service is not None else None
         is_refused = resolved.fault is not None and resolved.fault.severity is Severity.ERROR
         if service is None or port is None or is_refused:
             return resolved
@@ -105,4 +106,17 @@ class OverriddenService(NamedTuple):
 
     @property
     def _port(self) -> ServicePortRef:
-        return ServicePortRef(self.cluster, self.namespace, self.name, self.port)
+        return ServicePortRef(self.cluster, self.namespace, self.name, self.port, _stream(self.protocol))
+
+
+def _stream(protocol: BackendProtocol | None) -> Stream:
+    """Return what is spoken in streams, for which other ports count than for requests."""
+    match protocol:
+        case BackendProtocol.TCP:
+            return "tcp"
+        case BackendProtocol.TLS:
+            return "tls"
+        case BackendProtocol.UDP:
+            return "udp"
+        case _:
+            return ""

@@ -15,10 +15,10 @@ T = TypeVar("T")
 F = TypeVar("F")
 
 
-def contain(compute: Callable[[], T], fallback: Callable[[Exception], F], what: str) -> T | F:
-    """Return `compute()`, or `fallback(error)` where that raises; `what` names the work in the log."""
+def contain(compute: Callable[[], T], fallback: Callable[[Exception], F], work: str, about: object) -> T | F:
+    """Return `compute()`, or `fallback(error)` where that raises; the log names the work, and what it was about."""
     try:
         return compute()
     except Exception as error:
-        logger.exception("internal error: %s", what)
+        logger.exception("internal error: %s %s", work, about)
         return fallback(error)

@@ -136,9 +136,22 @@ class Graph:
     """Derived nodes over a world."""
 
     def __init__(
-        self, world: World, settings: TranslationSettings = DEFAULT_SETTINGS, providers: Providers | None = None
+        self,
+        world: World,
+        settings: TranslationSettings = DEFAULT_SETTINGS,
+        providers: Providers | None = None,
+        *,
+        is_followed: bool = True,
     ) -> None:
-        """Derive from a world, with what holds for all objects of it."""
+        """Derive from a world, with what holds for all objects of it.
+
+        Args:
+            world: the objects.
+            settings: what holds for all of them.
+            providers: what is attached to them.
+            is_followed: whether the world changes once nodes have run. If not, what they asked for is not remembered.
+        """
+        self._is_followed = is_followed
         self._world = world
         self.settings = settings
         self.providers = providers or Providers()
@@ -224,11 +237,12 @@ class Graph:
         value = contain(
             lambda: node.rule.compute(lookups, node.argument),
             lambda error: node.rule.on_error(node.argument, error),
-            f"{node.rule.name} of {node.argument}",
+            node.rule.name,
+            node.argument,
         )
         if node.rule.is_memo:
             self._memos[node] = value
-        self._remember_asking(node, lookups.asked)
+        self._remember_asking(node, lookups.asked if self._is_followed else {})
         return value
 
     def _remember_asking(self, node: Node, asked: dict[Hashable, None]) -> None:

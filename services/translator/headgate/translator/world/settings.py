@@ -1,8 +1,13 @@
 """What the operator's settings say of the translation of all objects."""
 
 from dataclasses import dataclass
+from typing import Literal
 
+from headgate.common.resources.references import NGINX_PREFIX
 from headgate.common.status import CONTROLLER_NAME
+from headgate.translator.world.entry_points import OWN_ENTRY_POINTS, EntryPoint
+
+RuleSyntax = Literal["v3", "v2"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,6 +17,8 @@ class NginxSettings:
     config_map: str = "ingress-nginx/ingress-nginx-controller"
     tcp_services: str = "ingress-nginx/tcp-services"
     udp_services: str = "ingress-nginx/udp-services"
+    annotations_prefix: str = NGINX_PREFIX
+    """Before the names of annotations, without the slash."""
     disable_catch_all: bool = False
     """Whether Ingresses with a default backend are left out."""
     take_status: bool = False
@@ -28,6 +35,26 @@ class NginxSettings:
     """Labels of the namespaces whose Ingresses may be ours; empty: all are."""
     default_certificate: str = ""
     """TLS Secret whose certificate is presented for hosts that have none; empty for none."""
+
+
+@dataclass(frozen=True, slots=True)
+class TraefikSettings:
+    """What Traefik's provider of Kubernetes CRDs is told."""
+
+    ingress_class: str = ""
+    """Class of the IngressRoutes that are ours; empty: those without a class, or of the class `traefik`."""
+    allow_cross_namespace: bool = False
+    """Whether objects may refer to objects of other namespaces."""
+    allow_external_names: bool = False
+    """Whether Services of type ExternalName may be referred to."""
+    default_rule_syntax: RuleSyntax = "v3"
+    """Of rules that do not say theirs."""
+    native_lb_by_default: bool = False
+    """Whether Services are asked at their cluster IP if nothing is said."""
+    namespaces: tuple[str, ...] = ()
+    """Namespaces, or patterns of them, whose objects are read; empty: all are."""
+    label_selector: str = ""
+    """Labels of the objects that are read; empty: all are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +76,9 @@ class TranslationSettings:
     scoped_consumers: bool = False
     """Whether consumers are recognised on routes of their own namespace only."""
     nginx: NginxSettings = NginxSettings()
+    traefik: TraefikSettings = TraefikSettings()
+    entry_points: tuple[EntryPoint, ...] = OWN_ENTRY_POINTS
+    """Ports of the gateways by the names that Traefik's resources give them."""
 
     def owns(self, controller: str) -> bool:
         """Whether classes of a controller are ours."""

@@ -212,7 +212,7 @@ class World:
         if form is None:
             return JudgedVersion(None, version, (_FAILURE,))
         return JudgedVersion(
-            form, version, contain(lambda: self._errors(stored, ref, manifest, form), _fail, f"checking {ref}")
+            form, version, contain(lambda: self._errors(stored, ref, manifest, form), _fail, "checking", ref)
         )
 
     def _errors(self, stored: StoredKind[Any], ref: ObjectRef, manifest: JsonObject, form: Any) -> tuple[Problem, ...]:
@@ -327,7 +327,7 @@ def _only_errors(problems: Iterable[Problem]) -> tuple[Problem, ...]:
 
 
 def _read(stored: StoredKind[Any], ref: ObjectRef, manifest: JsonObject) -> Any:
-    return contain(lambda: stored.read(manifest), lambda _: None, f"reading {ref}")
+    return contain(lambda: stored.read(manifest), lambda _: None, "reading", ref)
 
 
 def _served(stored: StoredKind[Any], versions: ObjectVersions | None) -> Any | None:

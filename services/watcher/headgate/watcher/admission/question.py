@@ -5,17 +5,18 @@ subresources, changes of nothing but bookkeeping, and what is not watched. So fi
 is wrong with an object and which translator is away.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from headgate.common.admission import MAX_PROPOSAL_BYTES, Basis, Finding, Opinion, Outcome, Proposal
+from headgate.common.admission import MAX_PROPOSAL_BYTES, Basis, Finding, NamedObject, Opinion, Outcome, Proposal
 from headgate.common.problems import Problem, Severity
 from headgate.common.resources import ALL_KINDS, JsonObject, Kinds, Narrowing, ObjectRef, ResourceKind
 from headgate.common.sealing import Sealer
 from headgate.watcher.admission.review import AdmissionRequest
 from headgate.watcher.admission.selector import Selector
-from headgate.watcher.objects.preparing import MAX_OBJECT_BYTES, encode, prepare_stripped, strip
+from headgate.watcher.objects.preparing import MAX_OBJECT_BYTES, encode, prepare, prepare_stripped, strip
 from headgate.watcher.objects.secrets import TLS_TYPE
 
 OUR_PREFIX = "headgate.dev/"
@@ -109,6 +110,26 @@ def _make_question(
     if size + further > MAX_PROPOSAL_BYTES - _ROOM:
         proposal = proposal.model_copy(update={"before": None})
     return Question(proposal, kind.kind, speaks_to_us)
+
+
+def with_named(question: Question, found: Iterable[tuple[ResourceKind, JsonObject]], scope: Scope) -> Question:
+    """Return the question with what its object would be the first to name, as far as there is room.
+
+    Raises:
+        SealingError: a Secret cannot be sealed.
+    """
+    proposal, named = question.proposal, []
+    room = MAX_PROPOSAL_BYTES - _ROOM - len(encode(proposal.object)) - len(encode(proposal.before))
+    for kind, manifest in found:
+        prepared = prepare(kind, manifest, scope.sealer)
+        size = len(encode(prepared)) + _ROOM
+        if prepared is None or size > room:
+            continue
+        room -= size
+        metadata = _metadata(manifest)
+        ref = ObjectRef(scope.cluster, kind.group, kind.resource, metadata.get("namespace", ""), metadata["name"])
+        named.append(NamedObject(ref=ref, object=prepared))
+    return question._replace(proposal=proposal.model_copy(update={"named": tuple(named)}))
 
 
 def _too_large(size: int) -> Opinion:

@@ -11,7 +11,7 @@ from headgate.common.bus.connection import Bus
 from headgate.common.leadership.leadership import Leadership
 from headgate.common.resources import ALL_KINDS, Kinds
 from headgate.common.sealing import Sealer
-from headgate.watcher.admission.admit import Admission
+from headgate.watcher.admission.admit import Admission, FindUnreported, find_nothing
 from headgate.watcher.admission.certificate import CertificateSource, FileCertificate, SecretCertificate
 from headgate.watcher.admission.keeper import CertificateKeeper
 from headgate.watcher.admission.kept_secret import KeptSecret
@@ -36,6 +36,7 @@ def make_admission_server(
     settings: WatcherSettings,
     bus: Bus,
     recipients: Sequence[PublicKey],
+    find_unreported: FindUnreported = find_nothing,
     kept: KeptSecret | None = None,
     requesters: Requesters | None = None,
     kinds: Kinds = ALL_KINDS,
@@ -57,6 +58,7 @@ def make_admission_server(
             scope,
             AdmissionPolicy(settings.admission_failure_policy, settings.admission_missing_references),
             {table: partial(ask, bus, table) for table in settings.admission_tables},
+            find_unreported,
         ),
         certificate,
         settings.admission_host,

@@ -15,7 +15,8 @@ PUBLISHED_TYPES = frozenset({TLS_TYPE, "Opaque", "kubernetes.io/basic-auth"})
 PAIR = ("tls.crt", "tls.key")
 OPAQUE_PAIR = ("cert", "key")
 """A certificate and its key as Apache APISIX names them in Secrets of no particular type."""
-AUTHORITIES_KEY = "ca.crt"
+AUTHORITIES_KEYS = ("ca.crt", "tls.ca")
+"""The second is Traefik's, and counts where the first is absent or empty."""
 REVOCATIONS_KEYS = ("ca.crl", "crl.pem")
 _READABLE_PARTS = frozenset({"data", "stringData"})
 
@@ -36,7 +37,8 @@ def seal_secret(secret: JsonObject, sealer: Sealer) -> JsonObject:
     has_pair = is_tls or (chain in values and key in values)
     # Issuers that have no authority to name leave ca.crt empty: as good as absent. An empty list of revocations is
     # none that can be read: taken for absent it would let everybody in again.
-    authorities = values.get(AUTHORITIES_KEY) or (values.get(chain) if not has_pair else None)
+    named = next((values[name] for name in AUTHORITIES_KEYS if values.get(name)), None)
+    authorities = named or (values.get(chain) if not has_pair else None)
     sealed = SealedSecret(
         values={
             name: sealer.seal(value, Purpose.PRIVATE_KEY if has_pair and name == key else Purpose.VALUE)

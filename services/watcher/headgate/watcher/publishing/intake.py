@@ -47,6 +47,8 @@ class Intake:
         recipients: Sequence[PublicKey],
         author_of: AuthorOf | None,
         wake: Callable[[], None],
+        *,
+        others_write: bool = False,
     ) -> None:
         """Begin with nothing.
 
@@ -56,13 +58,14 @@ class Intake:
             recipients: public keys of the gateways, to which Secrets are sealed.
             author_of: says who changed an object; its managedFields by default.
             wake: called when a marker is due that no event brought.
+            others_write: whether another watcher may publish the same cluster.
         """
         self._cluster, self._sealer = cluster, Sealer(cluster, recipients)
         self._author_of = author_of or (lambda _, manifest: managing_author(manifest))
         self._wake = wake
         self._kinds = {(kind.group, kind.resource): kind for kind in kinds}
         self._refused: dict[ObjectRef, Problem] = {}
-        self.ledger = Ledger(kinds)
+        self.ledger = Ledger(kinds, others_write=others_write)
         self.marks: dict[ResourceKind, SyncMarker] = {}
         """The last marker of each kind that was listed, or cannot be."""
         self.due: set[ResourceKind] = set()

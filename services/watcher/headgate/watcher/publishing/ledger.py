@@ -60,12 +60,16 @@ def content_digest(manifest: JsonObject) -> bytes:
 class Ledger:
     """The wanted state of a cluster beside the state of its log."""
 
-    def __init__(self, kinds: Sequence[ResourceKind]) -> None:
+    def __init__(self, kinds: Sequence[ResourceKind], *, others_write: bool = False) -> None:
+        """Begin with nothing; with `others_write` the log may have states that this watcher has not seen yet."""
+        self._others_write = others_write
         self._kinds: set[KindName] = {(kind.group, kind.resource) for kind in kinds}
         self._listed: set[KindName] = set()
         self._wanted: dict[ObjectRef, PreparedObject] = {}
         self._gone: dict[ObjectRef, Gone] = {}
         self._known: dict[ObjectRef, LoggedObject] = {}
+        self._foreign: set[ObjectRef] = set()
+        """Objects whose last delta another watcher published, after our last list of their kind."""
         self._yielded: dict[ObjectRef, int] = {}
         self._pending: dict[ObjectRef, datetime] = {}
         """What has to be looked at, each with when it came up first."""
@@ -76,6 +80,11 @@ class Ledger:
     def pending(self) -> int:
         """How many objects have to be looked at before the log is as wanted."""
         return len(self._pending.keys() | self._taken.keys())
+
+    @property
+    def remembered_deletions(self) -> int:
+        """How many deletions are remembered."""
+        return len(self._gone)
 
     @property
     def pending_since(self) -> datetime | None:
@@ -139,11 +148,21 @@ class Ledger:
             state[ref].sequence < known.sequence if ref in state else not known.is_deleted
             for ref, known in self._known.items()
         )
-        self._known = {ref: known for ref, known in state.items() if ref[1:3] != _DECISIONS}
+        self._read(state)
         for ref in self._wanted.keys() | self._known.keys():
-            if self.delta(ref) is not None:
+            if self._is_doubtful(ref) or self.delta(ref) is not None:
                 self._await(ref)
         return lost
+
+    def _read(self, state: Mapping[ObjectRef, LoggedObject]) -> None:
+        before = self._known
+        self._known = {ref: known for ref, known in state.items() if ref[1:3] != _DECISIONS}
+        if self._others_write:
+            self._foreign = {
+                ref
+                for ref, known in self._known.items()
+                if ref in self._foreign or ref not in before or before[ref].sequence != known.sequence
+            }
 
     def begin_turn(self) -> None:
         """Give way to nothing that was found in an earlier turn: the next `load` and `doubt` find out."""
@@ -154,7 +173,7 @@ class Ledger:
 
         Deletions are remembered until then, and others for a while: a watcher that is behind may undo them.
         """
-        self._known = {ref: known for ref, known in state.items() if ref[1:3] != _DECISIONS}
+        self._read(state)
         self._pending = {ref: since for ref, since in self._pending.items() if self.delta(ref) is not None}
         for ref in [ref for ref, gone in self._gone.items() if gone.observed_at < forget_before]:
             if ref not in self._pending:
@@ -164,7 +183,8 @@ class Ledger:
         """Hold back where the log may know better than we do; return the kinds that have to be listed to find out.
 
         Where another watcher writes too, a watch that is behind would have us overwrite a newer state with an older
-        one, or delete what is new. Only numbers can be compared, as API servers give them (KEP-5504).
+        one, bring back what is deleted, or delete what is new. `delta` holds the same back when an event comes that is
+        older than the log. Only numbers can be compared, as API servers give them (KEP-5504).
         """
         found: set[KindName] = set()
         for ref in self._pending:
@@ -175,17 +195,19 @@ class Ledger:
 
     def _is_doubtful(self, ref: ObjectRef) -> bool:
         wanted, known = self._wanted.get(ref), self._known.get(ref)
-        if known is None or (wanted and _says(known, wanted)):
+        if known is None or ref not in self._foreign or (wanted and _says(known, wanted)):
             return False
         if wanted is None:
             gone = self._gone.get(ref)
-            return not known.is_deleted and (gone is None or _is_newer(known.resource_version, gone.version))
+            is_behind = _is_newer(known.resource_version, gone.version) if gone else self._is_judged(ref)
+            return not known.is_deleted and is_behind
         # What was found to be gone by a list has the version that it had last.
         is_same = known.is_deleted and known.resource_version == wanted.version
         return is_same or _is_newer(known.resource_version, wanted.version)
 
     def trust(self, kind: KindName) -> None:
         """Hold nothing of a kind back any more: what the source says of it is true now."""
+        self._foreign = {ref for ref in self._foreign if ref[1:3] != kind}
         for ref in [ref for ref in self._yielded if ref[1:3] == kind]:
             self._touch(ref)
 
@@ -212,6 +234,8 @@ class Ledger:
         """
         wanted, known = self._wanted.get(ref), self._known.get(ref)
         if known and self._yielded.get(ref) == known.sequence:
+            return None
+        if self._is_doubtful(ref):
             return None
         if wanted is None:
             return self._tombstone(ref, known)
@@ -252,6 +276,7 @@ class Ledger:
         """Note that a delta is in the log."""
         is_deleted = delta.operation is Operation.DELETE
         self._known[delta.ref] = LoggedObject(delta.uid, delta.resource_version, is_deleted, sequence, delta.digest)
+        self._foreign.discard(delta.ref)
         if is_deleted:
             self._gone.pop(delta.ref, None)
 

@@ -109,7 +109,9 @@ class DeltaPublisher:
         self._source, self._log_writer, self._log_reader = source, log_writer, log_reader
         self._cluster, self._origin, self._instance = cluster, origin, instance
         self._wake = asyncio.Event()
-        self._intake = Intake(source.kinds, cluster, recipients, author_of, self._wake.set)
+        self._intake = Intake(
+            source.kinds, cluster, recipients, author_of, self._wake.set, others_write=relist is not None
+        )
         self.ledger = self._intake.ledger
         """What the log should have, beside what it has."""
         self._must_compare = True
@@ -212,6 +214,7 @@ class DeltaPublisher:
             return
         if self._must_announce:
             await self._announce()
+        self._find_out(asked=self._intake.doubtful)
         due, self._intake.due = self._intake.due, set()
         is_list, self._intake.was_listed = self._intake.was_listed or self._intake.listing is not None, False
         try:
@@ -255,17 +258,17 @@ class DeltaPublisher:
             raise
         lost = self.ledger.load(state)
         self._intake.was_listed |= not state
-        if self._relist is not None:
-            self._find_out(self.ledger.doubt(), self._relist)
+        self._find_out()
         if lost:
             _log.warning("the log has lost what it held: publishing everything again")
             self._must_announce = self._intake.was_listed = True
             self._wake.set()
 
-    def _find_out(self, doubtful: Collection[tuple[str, str]], relist: Relist) -> None:
-        for name in doubtful:
+    def _find_out(self, *, asked: Collection[ResourceKind] = ()) -> None:
+        """Have kinds listed of which the log may know better than we do; those `asked` for are listed soon."""
+        for name in self.ledger.doubt():
             kind = self._intake.kind_of(name)
-            if kind is None or not relist(kind):
+            if kind is None or self._relist is None or (kind not in asked and not self._relist(kind)):
                 self.ledger.trust(name)  # no service reads it any more
             else:
                 self._intake.doubtful.add(kind)

@@ -73,7 +73,6 @@ async def test_option_is_known_changes_nothing_and_is_no_mistake(one: World, key
     [
         ("main_snippet", "# main snippet", "there is no process of nginx that it could configure"),
         ("use_geoip2", "true", "there are no tables of places here"),
-        ("stream_snippet", "server {listen 8000; proxy_pass 127.0.0.1:80;}", "it is not followed yet"),
     ],
 )
 async def test_option_that_cannot_be_followed_is_named_and_requests_are_served(

@@ -93,13 +93,3 @@ async def test_snippets_are_left_out_if_their_risk_is_taken_and_they_are_not_all
     assert (got.status, got["foo"], got["xpto"]) == (200, "Bar", "Lalala")
     strict.proxy.delete(options())
     assert await strict.proxy.status() == 503
-
-
-async def test_snippets_of_streams_refuse_their_ingress_and_are_said_of_the_config_map(strict: World) -> None:
-    told = options(stream_snippet="server {listen 8000; proxy_pass 127.0.0.1:80;}", allow_snippet_annotations="false")
-    asking = classed("annot", host="annot.example", stream_snippet="server {listen 8001; proxy_pass 127.0.0.1:80;}")
-    strict.proxy.apply(told, classed(host="cm.example"), asking)
-    assert await strict.proxy.status(host="cm.example") == 200
-    assert await strict.proxy.status(host="annot.example") == 503
-    assert "it is not followed yet" in strict.proxy.messages(told)
-    assert "streams are not configured by Ingresses here" in strict.proxy.messages(asking)

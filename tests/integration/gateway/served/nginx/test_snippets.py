@@ -1,16 +1,20 @@
 """Snippets on Ingresses, from the manifest to the wire.
 
-The cases of ingress-nginx are in `test/e2e/annotations/snippet.go`, `serversnippet.go`, `streamsnippet.go` and
-`auth.go`.
+The cases of ingress-nginx are in `test/e2e/annotations/snippet.go`, `serversnippet.go` and `auth.go`.
 """
 
 from collections.abc import AsyncIterator
 
 import pytest
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import SpanKind
 
 from fakes.gateway.proxied import Conversation
 from fakes.translator.applied import World, world
 from fakes.translator.nginx import nginx_ingress, options
+from headgate.common.service.telemetry import configure_telemetry
+from headgate.gateway.observability.tracing import Tracing
 from headgate.translator.world.settings import NginxSettings, TranslationSettings
 
 ALLOWED = TranslationSettings(nginx=NginxSettings(allow_snippets=True))
@@ -161,7 +165,71 @@ async def test_snippet_of_a_server_goes_when_its_ingress_goes(two: World) -> Non
     assert await two.proxy.status("/b") == 200
 
 
-# auth-snippet and stream-snippet
+# Rewrites that lead to another path of the host
+
+LAST = "rewrite ^/old/(.*)$ /new/$1 last;"
+
+
+async def test_a_rewritten_path_goes_to_the_ingress_that_has_it(two: World) -> None:
+    two.proxy.apply(nginx_ingress(path="/old", configuration_snippet=LAST))
+    two.proxy.apply(nginx_ingress("new", to="two", path="/new", configuration_snippet="add_header X-New 1;"))
+    got = await two.proxy.get("/old/a?b=c")
+    assert (got.body, got["x-new"]) == (b"two", "1")
+    assert asked(two, "two").startswith("GET /new/a?b=c HTTP/1.1\r\n")
+    assert asked(two, "two").count("X-Scheme: ") == 1
+
+
+async def test_a_rewritten_path_is_guarded_by_the_ingress_that_has_it(two: World) -> None:
+    two.proxy.apply(nginx_ingress(path="/old", configuration_snippet=LAST, denylist_source_range="127.0.0.1"))
+    two.proxy.apply(nginx_ingress("new", to="two", path="/new"))
+    assert await two.proxy.bodies(1, "/old/a") == ["two"]
+    two.proxy.apply(nginx_ingress("new", to="two", path="/new", denylist_source_range="127.0.0.1"))
+    assert await two.proxy.status("/old/a") == 403
+
+
+async def test_a_rewritten_path_that_no_ingress_has_is_not_found(two: World) -> None:
+    two.proxy.apply(nginx_ingress(path="/old", configuration_snippet=LAST))
+    assert await two.proxy.status("/old/a") == 404
+    assert two.proxy.proxy.log.records[-1][3] == b"/old/a"
+
+
+async def test_a_rewritten_path_has_one_span_named_by_the_route_that_took_it(two: World) -> None:
+    two.proxy.apply(nginx_ingress(path="/old", configuration_snippet=LAST), nginx_ingress("new", path="/new"))
+    exporter = InMemorySpanExporter()
+    configure_telemetry("gateway", processor=SimpleSpanProcessor(exporter))
+    try:
+        two.proxy.proxy.server.context.tracing = Tracing(1.0)
+        assert await two.proxy.status("/old/a") == 200
+    finally:
+        configure_telemetry("headgate")
+    [span] = [span for span in exporter.get_finished_spans() if span.kind is SpanKind.SERVER]
+    assert "default/new" in span.name
+
+
+async def test_a_path_rewritten_in_a_circle_is_an_error(two: World) -> None:
+    circle = "rewrite ^/(.*)a$ /$1b last; rewrite ^/(.*)b$ /$1a last;"
+    two.proxy.apply(nginx_ingress(configuration_snippet=circle))
+    assert await two.proxy.status("/a") == 500
+    assert await two.proxy.status("/c") == 200
+
+
+async def test_a_server_rewrites_before_a_path_is_looked_for(two: World) -> None:
+    two.proxy.apply(nginx_ingress(path="/new", server_snippet=LAST))
+    two.proxy.apply(nginx_ingress("other", to="two", path="/old/kept", enable_cors="true"))
+    assert await two.proxy.bodies(1, "/old/a") == ["one"]
+    assert await two.proxy.bodies(1, "/old/kept") == ["one"]
+    assert await two.proxy.status("/other") == 404
+    assert [record[3] for record in two.proxy.proxy.log.records] == [b"/old/a", b"/old/kept", b"/other"]
+
+
+async def test_a_body_passes_to_the_route_of_a_rewritten_path(two: World) -> None:
+    two.proxy.apply(nginx_ingress(path="/old", configuration_snippet=LAST))
+    two.proxy.apply(nginx_ingress("new", to="two", path="/new", proxy_body_size="2k"))
+    assert (await two.proxy.post(b"x" * 1000, "/old/a")).body == b"two"
+    assert (await two.proxy.post(b"x" * 3000, "/old/a")).status == 413
+
+
+# auth-snippet
 
 
 async def letting_in(conversation: Conversation) -> None:
@@ -207,13 +275,6 @@ async def test_variables_have_headers_of_the_services_answer(more: dict[str, str
         assert (got.status, got["x-who"]) == (200, "a@b.example")
         assert "X-Email: a@b.example\r\n" in asked(made)
         assert "forged" not in asked(made)
-
-
-async def test_snippets_of_streams_are_refused_by_name(two: World) -> None:
-    manifest = nginx_ingress(stream_snippet="server { listen 8000; }")
-    two.proxy.apply(manifest)
-    assert await two.proxy.status() == 503
-    assert "streams are not configured by Ingresses here" in two.proxy.messages(manifest)
 
 
 # Snippets of the ConfigMap

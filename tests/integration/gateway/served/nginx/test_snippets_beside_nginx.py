@@ -52,6 +52,8 @@ class Case:
     location: str
     asks: tuple[Ask, ...] = (Ask(),)
     server: str = ""
+    others: tuple[tuple[str, str], ...] = ()
+    """Paths of further locations, with their snippets."""
 
 
 def ask(target: str = "/", method: str = "GET", body: bytes | None = None, **headers: str) -> Ask:
@@ -232,6 +234,53 @@ CASES: dict[str, Case] = {
         ),
         server='location @refused { default_type application/json; return 400 "{$request_method}"; }',
     ),
+    "another location": Case(
+        """
+        rewrite ^/a/(.*)$ /other/$1 last;
+        rewrite ^/b/(.*)$ /other/x?from=$1 last;
+        rewrite ^/c/(.*)$ /d/$1;
+        rewrite ^/d/(.*)$ /other/d-$1;
+        rewrite ^/e/(.*)$ /other/$1;
+        rewrite ^/other/kept$ /kept break;
+        rewrite ^/f/(.*)$ /other/$1;
+        if ($uri ~ ^/other/stays) { break; }
+        if ($arg_go) { rewrite ^ /other/gone? last; }
+        add_header X-Where first;
+        """,
+        tuple(
+            map(
+                ask,
+                ("/", "/a/1?q=2", "/b/1?q=2", "/c/1", "/d/1", "/e/1", "/e/kept", "/f/stays", "/x?go=1", "/a/%61%20b"),
+            )
+        ),
+        others=(("/other/", "add_header X-Where other; more_set_input_headers 'X-Sent: $request_uri $args';"),),
+    ),
+    "the same location again": Case(
+        "rewrite ^/a/(.*)$ /b/$1 last; rewrite ^/b/(.*)$ /c/$1 last; add_header X-Where here;",
+        (ask("/a/1"), ask("/b/1"), ask("/a/1", "POST", b"body")),
+    ),
+    "a circle": Case("rewrite ^/a(.*)$ /b$1 last; rewrite ^/b(.*)$ /a$1 last;", (ask("/a"), ask("/c"))),
+    "ten locations": Case("rewrite ^/(x*)x$ /$1 last;", (ask("/xxxxxxxxxx"), ask("/xxxxxxxxxxx"), ask("/xx"))),
+    "variables of another location": Case(
+        "if ($uri = /a) { set $kept $arg_a; rewrite ^ /b? last; } more_set_headers 'X-Kept: $kept.';",
+        (ask("/a?a=7"), ask("/b?a=7")),
+    ),
+    "a location that answers": Case(
+        "rewrite ^/a$ /other/a last;",
+        (ask("/a"), ask("/other/b")),
+        others=(("/other/", "return 403;"),),
+    ),
+    "rewrites of the server": Case(
+        "add_header X-Where first; rewrite ^/again/(.*)$ /old/$1 last;",
+        tuple(map(ask, ("/old/1", "/older/1", "/oldest/1?q=1", "/new/1", "/kept/1", "/again/1", "/redirected"))),
+        server="""
+        rewrite ^/old/(.*)$ /new/$1 last;
+        rewrite ^/oldest/(.*)$ /older/$1;
+        rewrite ^/older/(.*)$ /new/$1?by=server break;
+        rewrite ^/redirected$ /new/ redirect;
+        """,
+        others=(("/new/", "add_header X-Where new;"),),
+    ),
     "no answer": Case("if ($arg_a) { return 444; }", (ask("/"), ask("/?a=1"))),
 }
 
@@ -289,7 +338,9 @@ async def seen(port: int, host: str, asked: Ask, origin: Origin) -> Seen:
 def original(number: int, case: Case, port: int) -> str:
     constants = "".join(f"set ${name} {value};" for name, value in CONSTANTS.items())
     proxied = f"proxy_set_header Host $host; proxy_pass http://127.0.0.1:{port};"
-    location = f"location / {{ {constants} {case.location} {proxied} }}"
+    location = "".join(
+        f"location {path} {{ {constants} {text} {proxied} }}" for path, text in (("/", case.location), *case.others)
+    )
     common = "default_type text/html; port_in_redirect off; proxy_http_version 1.1;"
     return f"server {{ {common} listen 127.0.0.1:PORT; server_name case{number}.example; {case.server} {location} }}"
 
@@ -301,16 +352,19 @@ def original_servers(port: int) -> str:
 
 def interpreted(number: int, case: Case) -> VirtualHost:
     server = interpret(case.server, Scope(Context.SERVER)) if case.server else NOTHING
-    made = compose(server, interpret(case.location, Scope(Context.LOCATION, CONSTANTS)))
-    route = Route(
-        name="/",
-        path=PathMatch(type=PathType.PREFIX, value="/"),
-        backends=(Backend(upstream="up"),),
-        plugins=made.plugins,
-        provenance=ORIGIN,
-        **made.fields,
-    )
-    return site(route, host=f"case{number}.example")
+    routes = []
+    for path, text in (("/", case.location), *case.others):
+        made = compose(server, interpret(text, Scope(Context.LOCATION, CONSTANTS)))
+        route = Route(
+            name=path,
+            path=PathMatch(type=PathType.STRING_PREFIX, value=path),
+            backends=(Backend(upstream="up"),),
+            plugins=made.plugins,
+            provenance=ORIGIN,
+            **made.fields,
+        )
+        routes.append(route)
+    return site(*routes, host=f"case{number}.example")
 
 
 async def test_snippets_do_what_nginx_does_with_them(tmp_path: Path) -> None:
@@ -324,8 +378,12 @@ async def test_snippets_do_what_nginx_does_with_them(tmp_path: Path) -> None:
         for number, (name, case) in numbered:
             for asked in case.asks:
                 host = f"case{number}.example"
-                expected = await seen(port, host, asked, theirs)
-                got = await seen(proxy.port, host, asked, ours)
-                if got != expected:
+                # A time in an answer is another one if a second ends between the two: then both are asked again.
+                for _ in range(2):
+                    expected = await seen(port, host, asked, theirs)
+                    got = await seen(proxy.port, host, asked, ours)
+                    if got == expected:
+                        break
+                else:
                     differences.append((name, asked, expected, got))
     assert differences == []

@@ -3,11 +3,15 @@ import base64
 import hashlib
 import inspect
 import threading
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import bcrypt
 import pytest
 
-from headgate.gateway.plugins.built_in.authentication.passwords import apr1, read_hash
+from headgate.gateway.plugins.built_in.authentication import basic_auth
+from headgate.gateway.plugins.built_in.authentication.passwords import Check, Hashed, apr1, plain, read_hash
 from headgate.gateway.plugins.interface import Request
 from headgate.gateway.plugins.interface.errors import PluginRefused
 from unit.gateway.plugins.people import chain_for, consumer, directory
@@ -134,7 +138,7 @@ async def test_slow_check_happens_once_for_a_password_that_is_right() -> None:
 
 
 async def test_guessing_is_bounded(monkeypatch) -> None:
-    monkeypatch.setattr("headgate.gateway.plugins.built_in.authentication.basic_auth._MAX_WAITING", 4)
+    monkeypatch.setattr("headgate.gateway.plugins.built_in.authentication.basic_auth.MAX_WAITING", 4)
     kept = bcrypt.hashpw(b"secret", bcrypt.gensalt(4)).decode()
     plugins = chain(("basic-auth", {"users": [{"username": "jack", "hash": kept}]}))
     answers = await asyncio.gather(*(asked(plugins, asking(password=f"guess {number}")) for number in range(6)))
@@ -191,6 +195,17 @@ async def test_without_a_consumers_password_nobody_passes(given, reason) -> None
     assert (response.status, response.reason) == (401, reason)
 
 
+def let_checks(monkeypatch: pytest.MonkeyPatch, do: Callable[[bytes, Check], bool]) -> None:
+    """Have passwords that are read from now on checked by a function, which gets the check of before."""
+    for read in (plain, read_hash):
+
+        def replaced(kept: Any, read: Callable[[Any], Hashed] = read) -> Hashed:
+            hashed = read(kept)
+            return Hashed(partial(do, check=hashed.check), is_slow=hashed.is_slow)
+
+        monkeypatch.setattr(basic_auth, read.__name__, replaced)
+
+
 @pytest.mark.parametrize("kind", ["bcrypt", "apr1", "plain"])
 async def test_an_unknown_name_costs_the_same_check_as_a_known_one(monkeypatch, kind: str) -> None:
     kept = {
@@ -198,11 +213,9 @@ async def test_an_unknown_name_costs_the_same_check_as_a_known_one(monkeypatch, 
         "apr1": {"hash": apr1(b"secret", b"salt").decode()},
         "plain": {"password": "secret"},
     }[kind]
+    checked: list[bytes] = []
+    let_checks(monkeypatch, lambda password, check: checked.append(password) or check(password))
     plugins = chain(("basic-auth", {"users": [{"username": "jack", **kept}]}))
-    (_, plugin), checked = plugins._parts[0], []
-    (hashed,) = plugin._hashes
-    check = hashed.check
-    monkeypatch.setattr(hashed, "check", lambda password: checked.append(password) or check(password))
     for given in (asking(password="wrong"), asking(name="jill", password="wrong"), asking(name="jill")):
         response = await asked(plugins, given)
         assert response is not None
@@ -215,13 +228,12 @@ async def test_an_unknown_name_is_refused_where_nobody_is_known() -> None:
     assert await status({"htpasswd": "# nobody yet"}, asking()) == 401
 
 
-async def test_guessing_on_one_route_leaves_a_thread_to_others() -> None:
+async def test_guessing_on_one_route_leaves_a_thread_to_others(monkeypatch) -> None:
     config = {"users": [{"username": "jack", "hash": bcrypt.hashpw(b"secret", bcrypt.gensalt(4)).decode()}]}
-    guessed, other = chain(("basic-auth", config)), chain(("basic-auth", config))
-    (_, plugin) = guessed._parts[0]
-    (hashed,) = plugin._hashes
     started, go_on = threading.Event(), threading.Event()
-    hashed.check = lambda password: started.set() or not go_on.wait(30)
+    other = chain(("basic-auth", config))
+    let_checks(monkeypatch, lambda password, check: started.set() or not go_on.wait(30))
+    guessed = chain(("basic-auth", config))
     guesses = [asyncio.ensure_future(asked(guessed, asking(password=str(each)))) for each in range(8)]
     await asyncio.to_thread(started.wait, 30)
     try:

@@ -1,12 +1,10 @@
 """What `kafka-logger` sends to a broker, and what becomes of it when there is none."""
 
-import asyncio
 import json
 from contextlib import nullcontext
 from typing import Any
 
 import pytest
-from aiokafka.conn import AIOKafkaConnection
 from aiokafka.errors import KafkaError
 
 from fakes.gateway.ports import free_port
@@ -17,9 +15,10 @@ from headgate.common.plugins.checking import check_use
 from headgate.common.plugins.errors import PluginFault
 from headgate.common.plugins.observability.loggers import KafkaLoggerConfig
 from headgate.common.table import PluginUse
+from headgate.gateway.net.dialling import Dialler
 from headgate.gateway.plugins.built_in.observability import batches
 from headgate.gateway.plugins.built_in.observability.kafka.cluster import KafkaCluster
-from headgate.gateway.plugins.built_in.observability.kafka.connections import MAX_ITERATIONS, _Connection
+from headgate.gateway.plugins.built_in.observability.kafka.connections import MAX_ITERATIONS, ClientName, Connection
 from headgate.gateway.plugins.interface import Headers, Response
 from unit.gateway.plugins.observability.test_loggers import Closed
 from unit.gateway.plugins.running import answered, asked, chain, request
@@ -30,7 +29,7 @@ FORMAT = {"log_format": {"uri": "$uri", "route_id": "r"}}
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let entries have the time that they need at the end."""
-    monkeypatch.setattr(batches, "_CLOSE_S", 60.0)
+    monkeypatch.setattr(batches, "CLOSE_S", 60.0)
 
 
 def told(broker: KafkaBroker, **more: Any) -> dict[str, Any]:
@@ -217,17 +216,15 @@ def test_wrong_configurations_are_named() -> None:
     assert "config.kafka_topic" in refusal(brokers=brokers, kafka_topic="a b")
 
 
-def test_no_broker_decides_how_long_its_password_is_hashed() -> None:
-    loop, connection = asyncio.new_event_loop(), AIOKafkaConnection.__new__(_Connection)
-    connection._loop = loop
-    connection._sasl_plain_username, connection._sasl_plain_password = "u", "p"
-    connection._sasl_mechanism = "SCRAM-SHA-256"
+async def test_no_broker_decides_how_long_its_password_is_hashed() -> None:
+    client = ClientName("test", Dialler())
+    login = {"sasl_mechanism": "SCRAM-SHA-256", "sasl_plain_username": "u", "sasl_plain_password": "p"}
+    connection = Connection("127.0.0.1", 9, client_id=client, **login)
     for iterations, refused in ((MAX_ITERATIONS, False), (MAX_ITERATIONS + 1, True), (2**31 - 1, True), (0, True)):
         scram = connection.authenticator_scram()
         nonce = scram.first_message().rpartition("r=")[2]
         with pytest.raises(KafkaError) if refused else nullcontext():
             scram.process_server_first_message(f"r={nonce}more,s=c2FsdA==,i={iterations}")
-    loop.close()
 
 
 @pytest.mark.parametrize(

@@ -203,3 +203,11 @@ def test_plugins_of_the_consumer_and_its_group_come_in() -> None:
         "request-id",
         "traffic-split",
     ]
+
+
+def test_a_path_that_leads_to_another_route_is_said() -> None:
+    rewrite = {"do": "rewrite", "pattern": "^/api(.*)$", "replacement": "/v2$1", "flag": "last"}
+    (verdict,) = verdicts(("nginx-rewrite", {"steps": [rewrite]}), path="/api/a?b=c")
+    assert shown(verdict) == "passes the route is chosen again for /v2/a?b=c"
+    (verdict,) = verdicts(("nginx-rewrite", {"steps": [rewrite]}), path="/other")
+    assert shown(verdict) == "passes"

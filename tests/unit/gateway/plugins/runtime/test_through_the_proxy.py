@@ -125,7 +125,7 @@ async def test_answer_of_a_plugin_reaches_the_client_and_not_the_origin() -> Non
 
 
 async def test_delayed_request_holds_no_other_up() -> None:
-    delay = {"delay": {"duration": 0.3, "vars": [["arg_q", "==", "1"]]}}
+    delay = {"delay": {"duration": 2, "vars": [["arg_q", "==", "1"]]}}
     async with plugged(answering(OK), ("fault-injection", delay)) as proxy:
         slow, fast = await proxy.connect(), await proxy.connect()
         await slow.send(GET)
@@ -138,18 +138,23 @@ async def test_delayed_request_holds_no_other_up() -> None:
 async def test_client_that_leaves_while_a_plugin_waits_gives_its_place_back() -> None:
     async with plugged(answering(OK), ("limit-conn", {"conn": 1})) as proxy:
         # Behind the other, so that the place is taken before the wait.
-        delay = PluginUse(name="fault-injection", config={"delay": {"duration": 60}}, order=1)
+        delayed = {"delay": {"duration": 60, "vars": [["arg_q", "==", "1"]]}}
+        delay = PluginUse(name="fault-injection", config=delayed, order=1)
         uses = [PluginUse(name="limit-conn", config={"conn": 1}), delay]
         plugins = REGISTRY.chain(uses, PluginServices(), unsealed)
         assert plugins is not None
         assert proxy.target.policies is not None
         proxy.target.policies.hooks = RoutePlugins(plugins)
-        counts = plugins._parts[0][1]._rules[0].counts
-        client = await proxy.connect()
+        client, other = await proxy.connect(), await proxy.connect()
         await client.send(GET)
-        await until(lambda: len(counts) == 1)
+
+        async def answers(status: bytes) -> bool:
+            await other.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+            return (await other.answer())[0].startswith(b"HTTP/1.1 " + status)
+
+        await until(lambda: answers(b"503 "))
         client.reset()
-        await until(lambda: len(counts) == 0)
+        await until(lambda: answers(b"200 "))
 
 
 async def test_trailers_pass_plugins_that_look_at_answers() -> None:

@@ -15,6 +15,8 @@ from fakes.gateway.streams import serving, udp_server
 from fakes.kubernetes.forbidden import forbidden, without
 from fakes.peers.kafka_broker import kafka_broker
 from fakes.stores.redis import real_redis
+from fakes.virtual_time import in_virtual_time
+from fakes.waiting import until
 from headgate.common.errors import StoreUnavailable
 from headgate.common.plugins.authentication.openid_session import SessionRedisConfig
 from headgate.common.plugins.observability.loggers import KafkaLoggerConfig
@@ -106,7 +108,7 @@ async def test_loggers_send_nothing_to_a_denied_address(host: str) -> None:
 async def test_a_logger_says_why_its_entries_are_lost(
     name: str, config: dict[str, Any], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(batches, "_CLOSE_S", 60.0)
+    monkeypatch.setattr(batches, "CLOSE_S", 60.0)
     async with forbidden() as server, client_services(loopback_denied()) as services:
         config = {key: value.format(port=server.port) if key == "uri" else value for key, value in config.items()}
         if "host" in config:
@@ -142,6 +144,7 @@ async def test_an_ldap_server_at_a_denied_address_is_not_asked(caplog: pytest.Lo
         | {"redis_cluster_ssl": True},
     ],
 )
+@in_virtual_time
 async def test_limits_count_in_no_redis_at_a_denied_address(place: dict[str, Any]) -> None:
     async with forbidden() as server:
         place = {**place, "redis_timeout": 5000}
@@ -158,6 +161,7 @@ async def test_limits_count_in_no_redis_at_a_denied_address(place: dict[str, Any
         await directory.close()
 
 
+@in_virtual_time
 async def test_sessions_are_kept_in_no_redis_at_a_denied_address(caplog: pytest.LogCaptureFixture) -> None:
     async with forbidden() as server:
         sessions = SessionsDirectory(loopback_denied())
@@ -168,6 +172,7 @@ async def test_sessions_are_kept_in_no_redis_at_a_denied_address(caplog: pytest.
     assert DENIED in told(caplog)
 
 
+@in_virtual_time
 async def test_a_sentinel_leads_to_no_primary_at_a_denied_address(caplog: pytest.LogCaptureFixture) -> None:
     """It is the Sentinels who say where the primary is."""
 
@@ -192,8 +197,11 @@ async def test_a_cluster_of_redis_leads_to_no_node_at_a_denied_address() -> None
     options = ("cluster-enabled yes", f"cluster-port {free_port()}", "cluster-announce-ip 127.0.0.2")
     async with real_redis(*options) as server:
         await server.ask("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
-        while b"cluster_state:ok" not in await server.ask("CLUSTER", "INFO"):  # noqa: ASYNC110 - another process
-            await asyncio.sleep(0.02)
+
+        async def is_a_cluster() -> bool:
+            return b"cluster_state:ok" in await server.ask("CLUSTER", "INFO")
+
+        await until(is_a_cluster)
         target = CountersTarget(server.target, is_cluster=True, timeout_s=20.0)
         counters = RedisCounters(target, without("127.0.0.2").dial)
         with pytest.raises(StoreUnavailable, match=DENIED):

@@ -4,32 +4,33 @@ import pytest
 from aiohttp import web
 
 from fakes.waiting import until
+from headgate.common.plugins.traffic.proxy_mirror import ProxyMirrorConfig
+from headgate.gateway.plugins.built_in.traffic.proxy_mirror import ProxyMirror
 from headgate.gateway.plugins.interface import PluginServices, Request, Response
 from headgate.gateway.plugins.interface.errors import PluginRefused
 from headgate.gateway.plugins.kit.memory import plugin_memory
-from headgate.gateway.plugins.runtime.chain import PluginChain
 from unit.gateway.plugins.running import chain, request
 from unit.gateway.plugins.service import running, sending
 
 
-async def passed(plugins: PluginChain, given: Request, *pieces: bytes) -> bytes:
+async def passed(plugin: ProxyMirror, given: Request, *pieces: bytes) -> bytes:
     """Let a body pass the way to the upstream."""
-    joined = plugins.request_filter(given)
+    joined = plugin.request_body_filter(given)
     if joined is None:
         return b"".join(pieces)
     assert joined.keeps_length
     return b"".join([*map(joined.feed, pieces), joined.finish()])
 
 
-def mirrored(config, services: PluginServices) -> PluginChain:
-    return chain(("proxy-mirror", config), services=services)
+def mirrored(config, services: PluginServices) -> ProxyMirror:
+    return ProxyMirror(ProxyMirrorConfig.model_validate(config), services)
 
 
 async def test_copy_has_the_request_and_its_body() -> None:
     async with running(lambda seen: web.Response()) as service:
-        plugins = mirrored({"host": service.url}, service.services)
+        plugin = mirrored({"host": service.url}, service.services)
         given = request("/p?q=1", [("X-A", "1")], method="POST", content_length=6)
-        assert await passed(plugins, given, b"abc", b"def") == b"abcdef"
+        assert await passed(plugin, given, b"abc", b"def") == b"abcdef"
         await until(lambda: service.seen)
         seen = service.seen[0]
     assert (seen.method, seen.target, seen.body, seen.headers["X-A"]) == ("POST", "/p?q=1", b"abcdef", "1")
@@ -50,8 +51,8 @@ async def test_path_is_replaced_or_prefixed(config, target) -> None:
 async def test_body_is_left_out_on_demand() -> None:
     seen = []
     services = PluginServices(send_to=sending(lambda upstream, copied: seen.append(copied) or Response(200)))
-    plugins = mirrored({"upstream": "u", "mirror_body": False}, services)
-    assert await passed(plugins, request(method="POST", content_length=3), b"abc") == b"abc"
+    plugin = mirrored({"upstream": "u", "mirror_body": False}, services)
+    assert await passed(plugin, request(method="POST", content_length=3), b"abc") == b"abc"
     await until(lambda: seen)
     assert seen[0].body == b""
 
@@ -59,10 +60,10 @@ async def test_body_is_left_out_on_demand() -> None:
 @pytest.mark.parametrize("length", [4, None])
 async def test_request_with_too_long_a_body_is_not_copied(length) -> None:
     services = PluginServices(send_to=sending(lambda upstream, copied: pytest.fail("copied")))
-    plugins = mirrored({"upstream": "u", "max_body": 3}, services)
-    assert await passed(plugins, request(method="POST", content_length=length), b"ab", b"cd") == b"abcd"
+    plugin = mirrored({"upstream": "u", "max_body": 3}, services)
+    assert await passed(plugin, request(method="POST", content_length=length), b"ab", b"cd") == b"abcd"
     await asyncio.sleep(0)
-    assert mirror_of(plugins).dropped == 1
+    assert plugin.mirroring.dropped == 1
 
 
 async def test_copies_under_way_are_bounded() -> None:
@@ -74,34 +75,30 @@ async def test_copies_under_way_are_bounded() -> None:
         await release.wait()
         return Response(200)
 
-    plugins = mirrored({"upstream": "u", "max_in_flight": 2}, PluginServices(send_to=hold))
+    plugin = mirrored({"upstream": "u", "max_in_flight": 2}, PluginServices(send_to=hold))
     for _ in range(3):
-        await passed(plugins, request())
+        await passed(plugin, request())
     await until(lambda: len(sent) == 2)
-    assert mirror_of(plugins).dropped == 1
+    assert plugin.mirroring.dropped == 1
     release.set()
-    await until(lambda: not mirror_of(plugins).under_way)
+    await until(lambda: not plugin.mirroring.under_way)
 
 
 async def test_mirror_that_is_away_is_nobodys_business() -> None:
     async with running(lambda seen: web.Response()) as service:
-        plugins = mirrored({"host": "http://127.0.0.1:1"}, service.services)
-        await passed(plugins, request())
-        await until(lambda: not mirror_of(plugins).under_way)
+        plugin = mirrored({"host": "http://127.0.0.1:1"}, service.services)
+        await passed(plugin, request())
+        await until(lambda: not plugin.mirroring.under_way)
 
 
 async def test_share_of_the_requests_is_copied(monkeypatch) -> None:
     seen = []
     services = PluginServices(send_to=sending(lambda upstream, copied: seen.append(copied) or Response(200)))
-    plugins = mirrored({"upstream": "u", "sample_ratio": 0.25}, services)
+    plugin = mirrored({"upstream": "u", "sample_ratio": 0.25}, services)
     for drawn in (0.1, 0.3, 0.2, 0.9):
         monkeypatch.setattr("random.random", lambda drawn=drawn: drawn)
-        await passed(plugins, request())
+        await passed(plugin, request())
     await until(lambda: len(seen) == 2)
-
-
-def mirror_of(plugins: PluginChain):
-    return plugins._parts[0][1].mirroring
 
 
 @pytest.mark.parametrize(
@@ -122,15 +119,15 @@ async def test_bodies_under_way_are_bounded_together(monkeypatch) -> None:
         await go_on.wait()
         return Response(200)
 
-    plugins = mirrored({"upstream": "u"}, PluginServices(send_to=send_to))
+    plugin = mirrored({"upstream": "u"}, PluginServices(send_to=send_to))
     for _ in range(4):
-        await passed(plugins, request(method="POST", content_length=100), b"x" * 100)
+        await passed(plugin, request(method="POST", content_length=100), b"x" * 100)
     await until(lambda: len(seen) == 2)
     go_on.set()
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     await asyncio.sleep(0)
-    await passed(plugins, request(method="POST", content_length=100), b"x" * 100)
+    await passed(plugin, request(method="POST", content_length=100), b"x" * 100)
     await until(lambda: len(seen) == 3)
 
 
@@ -144,20 +141,20 @@ async def test_copies_of_all_mirrors_are_bounded_together(monkeypatch) -> None:
 
     services = PluginServices(send_to=send_to)
     mirrors = [mirrored({"upstream": "u"}, services) for _ in range(20)]
-    for plugins in mirrors:
-        assert await passed(plugins, request(method="POST", content_length=100), b"x" * 100) == b"x" * 100
+    for plugin in mirrors:
+        assert await passed(plugin, request(method="POST", content_length=100), b"x" * 100) == b"x" * 100
     memory = plugin_memory(services)
     assert memory.used <= memory.limit
-    assert 5 <= [mirror_of(plugins).dropped for plugins in mirrors].count(0) < 20
+    assert 5 <= [plugin.mirroring.dropped for plugin in mirrors].count(0) < 20
     go_on.set()
     await until(lambda: memory.used == 0)
 
 
 def test_a_copy_whose_request_is_lost_takes_no_memory() -> None:
     services = PluginServices()
-    plugins = mirrored({"upstream": "u"}, services)
+    plugin = mirrored({"upstream": "u"}, services)
     memory = plugin_memory(services)
-    body = plugins.request_filter(request(method="POST", content_length=200))
+    body = plugin.request_body_filter(request(method="POST", content_length=200))
     assert body is not None
     body.feed(b"x" * 100)
     assert memory.used == 100

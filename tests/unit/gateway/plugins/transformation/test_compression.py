@@ -145,7 +145,7 @@ async def test_head_gets_the_same_vary_and_no_coding() -> None:
     ],
 )
 async def test_client_chooses_by_quality_and_then_the_better_one(accepted, expected) -> None:
-    assert chosen_coding(accepted, ("gzip", "br", "zstd")) == expected
+    assert chosen_coding(accepted, ("gzip", "br", "zstd"), ("zstd", "br", "gzip")) == expected
     response = await compressed("gzip brotli zstd", accepted=accepted)
     assert coding(response) == expected
     assert READERS[expected](response.body) == TEXT if expected else response.body == TEXT

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from headgate.gateway.proxy.config import ProxyConfig
 from headgate.gateway.proxy.errors import BadMessage, LimitExceeded
-from headgate.gateway.proxy.heads.head import RequestRules
+from headgate.gateway.proxy.heads.special_fields import RequestRules
 from headgate.gateway.proxy.http1.request_reader import HAS_BEGUN, HTTP2, NEEDS_MORE, REQUEST, RequestReader
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"

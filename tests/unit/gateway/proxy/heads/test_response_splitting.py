@@ -26,8 +26,8 @@ from headgate.gateway.plugins.interface.errors import PluginRefused
 from headgate.gateway.plugins.interface.headers import Headers
 from headgate.gateway.proxy.errors import BadMessage
 from headgate.gateway.proxy.heads.facts import RequestFacts
-from headgate.gateway.proxy.heads.head import read_answer_head, read_request_fields
 from headgate.gateway.proxy.heads.own import own_answer
+from headgate.gateway.proxy.heads.reading import read_answer_head, read_request_fields
 from headgate.gateway.proxy.http1.parser import AnswerParser, RequestParser
 from headgate.gateway.proxy.http2.heads import grpc_answer, read_answer, read_request
 from headgate.gateway.table.connections import connection_spec

@@ -6,12 +6,14 @@ from collections.abc import Callable
 
 import hyperframe.frame as frames
 import pytest
+from hpack import Encoder
 
 from fakes.gateway.proxied import Conversation, proxied
 from fakes.peers.http2 import Peer, http2_client, request
 from fakes.waiting import until
 from headgate.gateway.proxy.http1.server import ClientConnection
 from headgate.gateway.proxy.http2.server import Http2Connection
+from headgate.gateway.proxy.http2.session import FRAMES_AT_ONCE
 
 ENHANCE_YOUR_CALM = 11
 MANY = 1500
@@ -156,9 +158,7 @@ async def test_an_attack_ends_its_connection_and_no_other(attack: Callable[[Peer
 async def test_an_attacker_who_does_not_read_is_cut_off() -> None:
     async with proxied() as proxy, http2_client(proxy.port) as client:
         client.writer.transport.pause_reading()
-        while proxy.server.connections:
-            ping(client)
-            await asyncio.sleep(0.05)
+        await until(lambda: ping(client) or not proxy.server.connections)
         assert not client.goaways
 
 
@@ -219,8 +219,9 @@ async def test_a_connection_that_closes_while_frames_wait_reads_none_of_them(way
         await client.fetch(request())
         (flooded,) = proxy.server.context.connections
         assert isinstance(flooded, Http2Connection)
-        flooded.data_received(frames.PingFrame(0, opaque_data=b"12345678").serialize() * 500)
-        taken = flooded._control._left
+        asked = frames.HeadersFrame(3, data=Encoder().encode(request()), flags=["END_HEADERS", "END_STREAM"])
+        pings = frames.PingFrame(0, opaque_data=b"12345678").serialize() * FRAMES_AT_ONCE
+        flooded.data_received(pings + asked.serialize() + pings)
         (flooded.close if way == "close" else flooded.transport.abort)()
         await until(lambda: not proxy.server.connections)
-        assert flooded._control._left == taken
+        assert flooded.last_inbound == 1, "no request behind them is taken"

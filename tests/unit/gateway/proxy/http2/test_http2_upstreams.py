@@ -13,7 +13,7 @@ from fakes.gateway.proxied import Client, Proxied, answering, proxied
 from fakes.gateway.tls import Authority
 from fakes.peers.http2 import Http2Origin, Peer, Serve, answer_with, http2_client, request
 from fakes.virtual_time import in_virtual_time
-from fakes.waiting import until
+from fakes.waiting import until, until_still
 from headgate.common.table import CircuitBreaker
 from headgate.gateway.health.circuit import Circuit
 from headgate.gateway.model.connection import ConnectionSpec
@@ -264,9 +264,10 @@ async def test_a_slow_client_holds_back_its_stream_alone() -> None:
 
 
 async def test_an_endpoint_that_reads_slowly_holds_back_the_client() -> None:
+    go_on = asyncio.Event()
+
     async def sluggish(peer: Peer, stream_id: int) -> None:
-        await until(lambda: len(peer.answers[stream_id].body) == 65535)
-        await asyncio.sleep(0.2)
+        await go_on.wait()
         peer.h2.increment_flow_control_window(2 * LARGE)
         peer.h2.increment_flow_control_window(2 * LARGE, stream_id)
         peer.flush()
@@ -276,8 +277,9 @@ async def test_an_endpoint_that_reads_slowly_holds_back_the_client() -> None:
         stream_id = client.open(request(b"POST"), end=False)
         sending = asyncio.create_task(client.send_all(stream_id, b"y" * LARGE))
         await until(lambda: bool(origins[0].requests) and len(origins[0].requests[0].body) == 65535)
-        await asyncio.sleep(0.1)
-        assert not sending.done()
+        held_back = await until_still(lambda: client.h2.local_flow_control_window(stream_id))  # the kernel's buffers
+        assert (held_back < 16_384, sending.done()) == (True, False)
+        go_on.set()
         await sending
         assert (await client.answer(stream_id)).status == 200
         assert len(origins[0].requests[0].body) == LARGE

@@ -27,8 +27,9 @@ class Case(NamedTuple):
         return [(_path(file), function) for file, function in _TEST.findall(self.answer)]
 
 
+@cache
 def _path(file: str) -> Path:
-    return TESTS / file if "/" in file else SERVED / file
+    return TESTS / file if "/" in file else next(SERVED.rglob(file), SERVED / file)
 
 
 def _cases() -> list[Case]:
@@ -44,6 +45,8 @@ def _cases() -> list[Case]:
 
 @cache
 def _functions(path: Path) -> frozenset[str]:
+    if not path.exists():
+        return frozenset()
     tree = ast.parse(path.read_text())
     return frozenset(node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
 

@@ -6,7 +6,7 @@ from typing import Final, Self
 from pydantic import Field, model_validator
 
 from headgate.common.plugins.config import SEALED, PluginConfig, SecretText
-from headgate.common.plugins.fields import HeaderValue
+from headgate.common.plugins.fields import HeaderName, HeaderValue
 
 _DIGEST: Final = re.compile("[0-9a-fA-F]{32}")
 
@@ -28,6 +28,8 @@ class DigestAuthConfig(PluginConfig, plugin="digest-auth"):
     """A whole file of `htdigest`: lines of `name:realm:hash`. The first line of a name counts."""
     realm: HeaderValue = Field(default="basic", max_length=256)
     """Only lines of this realm count."""
+    user_header: HeaderName | None = None
+    """Tell the upstream the name in this header."""
     hide_credentials: bool = False
     """Do not hand on what the user was recognised by."""
     nonce_lifetime: int = Field(default=60, ge=1, le=3600)

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import Field, PlainValidator, model_validator
 
+from headgate.common.plugins.client_address import ClientAddressConfig
 from headgate.common.plugins.config import PluginConfig
 from headgate.common.plugins.fields import HeaderName, NetworkText
 from headgate.common.plugins.limits.counting import CountingConfig
@@ -61,6 +62,8 @@ class LimitKeyConfig(LimitConfig):
     key: str = Field(default="remote_addr", min_length=1)
     """Name of a variable; with `var_combination` a template: `$remote_addr $http_user_agent`."""
     key_type: KeyType = "var"
+    client: ClientAddressConfig | None = None
+    """Count by this address of the client instead of `key`."""
     group: str | None = Field(default=None, min_length=1)
     """Uses of one group count together, over the routes of a namespace."""
 
@@ -115,6 +118,9 @@ class LimitReqConfig(LimitKeyConfig, plugin="limit-req"):
     """Further rates, each with its burst, that hold besides."""
     nodelay: bool = False
     """Do not let the burst wait."""
+    max_delay: float | None = Field(default=None, ge=0)
+    """A bucket of tokens: the burst passes at once, and requests beyond it wait for so many seconds at most (Traefik).
+    Those that would wait longer are refused, with `Retry-After` and `X-Retry-In`."""
 
 
 class CountRule(PluginConfig):

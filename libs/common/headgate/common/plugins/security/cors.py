@@ -32,8 +32,8 @@ class CorsConfig(PluginConfig, plugin="cors"):
     """`**` for whatever the preflight asks for."""
     expose_headers: ListText = ""
     """`**` for all that the answer has, which works with credentials."""
-    max_age: int = 5
-    """Seconds for which browsers keep a preflight's answer."""
+    max_age: int | None = 5
+    """Seconds for which browsers keep a preflight's answer; `null`: that is not said."""
     allow_credential: bool = False
     timing_allow_origins: ListText = ""
     """As `allow_origins`, for `Timing-Allow-Origin`."""
@@ -44,9 +44,15 @@ class CorsConfig(PluginConfig, plugin="cors"):
     """Every `OPTIONS` of an allowed origin counts as a preflight, and `*` holds for requests without an `Origin`, too.
     It may stand beside `allow_credential`, as ingress-nginx sends it: browsers read it for requests without them."""
 
+    by_phase: bool = False
+    """Every preflight is answered, and headers about methods, headers and time are for these alone. An origin of the
+    list or `*` counts as Traefik takes it; an origin that is not allowed keeps what the upstream says to it."""
+    vary: bool = False
+    """With `by_phase`: add `Origin` to `Vary`. Otherwise it is there if answers depend on the origin."""
+
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if self.allow_credential and not self.unconditional:
+        if self.allow_credential and not self.unconditional and not self.by_phase:
             starred = [
                 field
                 for field in ("allow_origins", "allow_methods", "allow_headers", "expose_headers")

@@ -3,6 +3,7 @@
 from pydantic import Field
 
 from headgate.common.plugins.config import PluginConfig
+from headgate.common.plugins.fields import HeaderName
 
 
 class HstsConfig(PluginConfig, plugin="hsts"):
@@ -14,5 +15,7 @@ class HstsConfig(PluginConfig, plugin="hsts"):
     """This holds for all names below the host."""
     preload: bool = False
     """Browsers may have the host in the list that they come with."""
+    secure_headers: dict[HeaderName, str] = Field(default_factory=dict)
+    """A request with one of these headers, and this value of it, counts as one over HTTPS."""
     force: bool = False
     """Say so over plain HTTP, too, where another proxy ends TLS."""

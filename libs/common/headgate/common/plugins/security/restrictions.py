@@ -65,6 +65,8 @@ class UriBlockerConfig(PluginConfig, plugin="uri-blocker"):
     block_rules: tuple[PatternText, ...] = Field(min_length=1)
     """A request is refused if one of these matches its path and query, as the client sent them."""
     case_insensitive: bool = False
+    only_path: bool = False
+    """Look at the path alone, as it is now and as it stands, not decoded."""
     rejected_code: int = Field(default=403, ge=200, le=599)
     rejected_msg: str | None = Field(default=None, min_length=1)
     """Answered as `{"error_msg": ...}`."""

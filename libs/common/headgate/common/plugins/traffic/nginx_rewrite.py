@@ -57,7 +57,10 @@ class RewriteStep(PluginConfig):
     pattern: PerlPatternText
     replacement: ProgramText
     """With a query: the request's own is appended to it, unless the text ends with `?`."""
-    flag: Literal["", "break", "redirect", "permanent"] = ""
+    flag: Literal["", "last", "break", "redirect", "permanent"] = ""
+    """`last` ends the program, and the route is chosen again for the new path; without a flag that happens at the end
+    of the program. `break` ends it, and the request stays with its route. Steps of the host choose the route again with
+    each of the three."""
 
 
 class ReturnStep(PluginConfig):

@@ -74,15 +74,19 @@ class ProxyRewriteConfig(PluginConfig, plugin="proxy-rewrite"):
     regex_uri: tuple[str, ...] = ()
     """Pairs of a pattern and what its first match in the path is replaced by; the first that matches counts."""
     regex_ignore_case: bool = False
+    replaces_all: bool = False
+    """`regex_uri` replaces all matches (Traefik)."""
     replace_prefix: PrefixReplacement | None = None
     strip_prefixes: tuple[str, ...] = ()
-    """The first that the path begins with is cut off (Traefik `stripPrefix`)."""
+    """The first that the decoded path begins with is cut off (Traefik `stripPrefix`)."""
     strip_regex: tuple[PatternText, ...] = ()
-    """The first that matches at the beginning of the path is cut off (Traefik `stripPrefixRegex`)."""
+    """The first that matches at the beginning of the decoded path is cut off (Traefik `stripPrefixRegex`)."""
     add_prefix: str | None = Field(default=None, pattern="^/")
     """Put in front of the path, after any of the changes above."""
     forwarded_prefix: bool = False
     """Tell the upstream in `X-Forwarded-Prefix` what was cut off."""
+    replaced_path: bool = False
+    """Tell the upstream in `X-Replaced-Path` what `uri` or `regex_uri` have replaced."""
     host: str | None = Field(default=None, pattern=r"^(?:[A-Za-z0-9._~\[\]:-]|\$\w|\$\{\w+\})+$")
     """Host that is sent, with a port if need be: a template. A `host` among the headers to set is the same."""
     method: str | None = Field(default=None, pattern="^[A-Z]+$")

@@ -17,15 +17,21 @@ class RedirectConfig(PluginConfig, plugin="redirect"):
     """Where to: a template, as `https://$host/new$uri`."""
     regex_uri: tuple[PatternText, str] | None = None
     """A pattern, and what its first match in the path is replaced by; requests that it does not match go on."""
+    replaces_all: bool = False
+    """It replaces all matches (Traefik)."""
     match_url: bool = False
     """`regex_uri` looks at the whole URL, `http://host/path?query`."""
     ret_code: int | None = Field(default=None, ge=200, le=599)
     """302 by default."""
+    keep_method: bool = False
+    """Requests other than `GET` get 307 in the place of 302, and 308 in that of 301."""
     encode_uri: bool = False
     """Percent-encode the path again, `%` included."""
     append_query_string: bool = False
     """Add the request's query to `uri` or `regex_uri`."""
     https_port: int = Field(default=443, ge=1, le=65535)
+    names_port: bool = False
+    """With `http_to_https`: name the port where it is 443 too, which clients take without."""
     strip_trailing_slash: bool = False
     """With `http_to_https`: without the slash that the URL ends with."""
 
@@ -35,6 +41,7 @@ class RedirectConfig(PluginConfig, plugin="redirect"):
             raise ValueError("needs exactly one of http_to_https, uri and regex_uri")
         if self.http_to_https and self.append_query_string:
             raise ValueError("http_to_https keeps the query by itself: leave append_query_string out")
-        if self.strip_trailing_slash and not self.http_to_https:
-            raise ValueError("strip_trailing_slash is for http_to_https only")
+        for name in ("strip_trailing_slash", "names_port"):
+            if getattr(self, name) and not self.http_to_https:
+                raise ValueError(f"{name} is for http_to_https only")
         return self

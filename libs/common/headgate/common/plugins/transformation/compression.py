@@ -28,6 +28,18 @@ class CompressionConfig(PluginConfig):
     vary: bool = True
     """Add `Vary: Accept-Encoding`, which caches between here and the client need (Apache APISIX: only if asked for)."""
 
+    vary_if_taken: bool = False
+    """Add it to all answers to clients that take the coding, compressed or not, and to no others (Traefik)."""
+    preference: tuple[Literal["gzip", "br", "zstd"], ...] = ("zstd", "br", "gzip")
+    """Of codings that the client likes equally the first of these compresses. All compressing plugins of a route have
+    the same."""
+    default: Literal["gzip", "br", "zstd"] | None = None
+    """Compresses for clients that send no `Accept-Encoding`, and for those that take anything (`*`)."""
+    heeds_any: bool = True
+    """`*` in `Accept-Encoding` stands for all codings."""
+    excludes_requests: bool = False
+    """Answers to requests that have a body of one of `excluded_types` are left as they are, too."""
+
 
 class GzipBuffers(PluginConfig):
     """Taken for compatibility with Apache APISIX; there is nothing to set."""

@@ -44,7 +44,7 @@ from headgate.common.stores.nats.snapshots import TABLES_BUCKET, NatsSnapshotSto
 __all__ = ["FOR_GATEWAYS", "FOR_WATCHERS", "NatsStores", "Upkeep"]
 
 _log = logging.getLogger(__name__)
-_USUAL_WAIT_S = 5.0
+USUAL_WAIT_S = 5.0
 """For streams that another service makes as it starts."""
 
 FOR_WATCHERS = (STREAM, STATUS_STREAM)
@@ -102,7 +102,7 @@ class NatsStores:
                 await stores.ensure(needs)
             except StoreUnavailable as error:
                 # At a first start the streams are made within a second: a warning each time would not be believed.
-                level = logging.WARNING if time.monotonic() - began >= _USUAL_WAIT_S else logging.INFO
+                level = logging.WARNING if time.monotonic() - began >= USUAL_WAIT_S else logging.INFO
                 if bus.is_connected and (level, str(error)) != told:
                     told = (level, str(error))
                     _log.log(level, "waiting for JetStream", extra={"nats": bus.address, "reason": str(error)})

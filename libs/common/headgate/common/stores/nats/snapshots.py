@@ -13,7 +13,8 @@ disturbance and every five seconds.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Sequence
+import time
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import aclosing
 
 from headgate.common.bus.connection import Bus
@@ -75,9 +76,11 @@ def tables_stream(bus: Bus, upkeep: Upkeep) -> Stream:
 class NatsSnapshotStore:
     """`SnapshotStore` on JetStream."""
 
-    def __init__(self, stream: Stream, chunk_grace_s: float = CHUNK_GRACE_S) -> None:
+    def __init__(
+        self, stream: Stream, chunk_grace_s: float = CHUNK_GRACE_S, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._stream = stream
-        self._unused = UnusedChunks(chunk_grace_s)
+        self._unused = UnusedChunks(chunk_grace_s, clock)
         self._dropping = asyncio.Lock()
         """Held while chunks are dropped: a writer that counts on one waits until it is known to be there or gone."""
         self._named = NamedChunks()

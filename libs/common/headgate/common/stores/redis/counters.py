@@ -119,10 +119,10 @@ class RedisCounters:
         is_within, left, left_ms = await self._run(script, key, limit, max(1, round(window_s * 1000)))
         return Counted(bool(is_within), left, left_ms / 1000)
 
-    async def pour(self, key: str, rate: float, burst: float) -> float | None:
-        """Count one request in a bucket that empties at a rate: requests before it, None if it does not fit."""
+    async def pour(self, key: str, rate: float, burst: float) -> tuple[float, bool]:
+        """Count one request in a bucket that empties at a rate: requests before it, and whether it fits."""
         is_within, excess = await self._run(_POUR, key, repr(rate), repr(burst))
-        return float(excess) if is_within else None
+        return float(excess), bool(is_within)
 
     async def enter(self, key: str, limit: int, ttl_s: float, member: str) -> int | None:
         """Count what begins, until it ends or `ttl_s` is over: how many there are, None if there are `limit`."""

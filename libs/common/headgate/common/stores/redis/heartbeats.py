@@ -13,7 +13,7 @@ from headgate.common.stores.redis.link import RedisLink, Script
 _log = logging.getLogger(__name__)
 
 GATEWAYS, SEEN = "{headgate}:gateways", "{headgate}:gateways:seen"
-_TTL_MS = int(TTL_S * 1000)
+TTL_MS = int(TTL_S * 1000)
 
 _BEAT = Script("""
 local time = redis.call('TIME')
@@ -36,7 +36,7 @@ class RedisHeartbeatBoard:
 
     async def beat(self, heartbeat: Heartbeat) -> None:
         """Announce a worker, and forget those that fell silent."""
-        await self._link.run(_BEAT, [GATEWAYS, SEEN], _member(heartbeat), heartbeat.encode(), _TTL_MS)
+        await self._link.run(_BEAT, [GATEWAYS, SEEN], _member(heartbeat), heartbeat.encode(), TTL_MS)
 
     async def remove(self, heartbeat: Heartbeat) -> None:
         """Take a worker's announcement back."""
@@ -46,7 +46,7 @@ class RedisHeartbeatBoard:
     async def live(self) -> Sequence[Heartbeat]:
         """Return the announcements that have not expired, sorted by replica and worker."""
         seconds, microseconds = await self._link.ask("TIME")
-        oldest = int(seconds) * 1000 + int(microseconds) // 1000 - _TTL_MS
+        oldest = int(seconds) * 1000 + int(microseconds) // 1000 - TTL_MS
         members = await self._link.ask("ZRANGEBYSCORE", SEEN, f"({oldest}", "+inf")
         if not members:
             return []

@@ -105,6 +105,11 @@ class RedisLink:
         return self._pipe is not None
 
     @property
+    def primary(self) -> Server | None:
+        """The server that it is connected to."""
+        return self._primary
+
+    @property
     def address(self) -> str:
         """The servers as configured, without credentials."""
         return str(self._target)

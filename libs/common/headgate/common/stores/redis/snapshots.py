@@ -20,7 +20,8 @@ have a greater epoch; the script refuses any other.
 import asyncio
 import logging
 import random
-from collections.abc import AsyncIterator, Collection, Iterator, Sequence
+import time
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
 from datetime import UTC, datetime
 
 from headgate.common.errors import (
@@ -118,9 +119,11 @@ return dropped
 class RedisSnapshotStore:
     """`SnapshotStore` on Redis."""
 
-    def __init__(self, link: RedisLink, chunk_grace_s: float = CHUNK_GRACE_S) -> None:
+    def __init__(
+        self, link: RedisLink, chunk_grace_s: float = CHUNK_GRACE_S, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._link = link
-        self._unused = UnusedChunks(chunk_grace_s)
+        self._unused = UnusedChunks(chunk_grace_s, clock)
         self._named = NamedChunks()
         """By table and version, in one history of the server."""
         self._history = ""

@@ -18,6 +18,7 @@ from headgate.gateway.plugins.built_in.authentication.wolf.public_api import Pub
 from headgate.gateway.plugins.built_in.authentication.wolf.wolf_rbac import WolfRbac
 from headgate.gateway.plugins.built_in.limits.api_breaker import ApiBreaker
 from headgate.gateway.plugins.built_in.limits.bandwidth import Bandwidth
+from headgate.gateway.plugins.built_in.limits.circuit_breaker import CircuitBreaker
 from headgate.gateway.plugins.built_in.limits.client_control import ClientControl
 from headgate.gateway.plugins.built_in.limits.limit_conn import LimitConn
 from headgate.gateway.plugins.built_in.limits.limit_count import LimitCount
@@ -32,6 +33,7 @@ from headgate.gateway.plugins.built_in.observability.syslog import Syslog
 from headgate.gateway.plugins.built_in.observability.tcp_logger import TcpLogger
 from headgate.gateway.plugins.built_in.observability.udp_logger import UdpLogger
 from headgate.gateway.plugins.built_in.security.authz_casbin import AuthzCasbin
+from headgate.gateway.plugins.built_in.security.client_certificate import ClientCertificate
 from headgate.gateway.plugins.built_in.security.consumer_restriction import ConsumerRestriction
 from headgate.gateway.plugins.built_in.security.cors import Cors
 from headgate.gateway.plugins.built_in.security.csrf import Csrf
@@ -49,6 +51,7 @@ from headgate.gateway.plugins.built_in.traffic.proxy_rewrite import ProxyRewrite
 from headgate.gateway.plugins.built_in.traffic.real_ip import RealIp
 from headgate.gateway.plugins.built_in.traffic.redirect import Redirect
 from headgate.gateway.plugins.built_in.traffic.request_id import RequestId
+from headgate.gateway.plugins.built_in.traffic.response_buffering import ResponseBuffering
 from headgate.gateway.plugins.built_in.traffic.traffic_split import TrafficSplit
 from headgate.gateway.plugins.built_in.transformation.body_transformer.plugin import BodyTransformer
 from headgate.gateway.plugins.built_in.transformation.compression.brotli import Brotli
@@ -72,6 +75,8 @@ _ALL: tuple[type[Plugin[Any]], ...] = (
     BasicAuth,
     BodyTransformer,
     Brotli,
+    CircuitBreaker,
+    ClientCertificate,
     ClientControl,
     ConsumerRestriction,
     Cors,
@@ -114,6 +119,7 @@ _ALL: tuple[type[Plugin[Any]], ...] = (
     RefererRestriction,
     RequestId,
     RequestValidation,
+    ResponseBuffering,
     ResponseRewrite,
     SatisfyAny,
     Syslog,

@@ -17,7 +17,8 @@ from headgate.common.table import PathMatch
 from headgate.gateway.plugins.interface.consumers import ConsumerDirectory, KnownConsumer, KnownCredential, attach
 from headgate.gateway.plugins.interface.errors import Unforeseeable
 from headgate.gateway.plugins.interface.headers import Headers
-from headgate.gateway.plugins.interface.messages import BodySource, Pacing, Request, Response
+from headgate.gateway.plugins.interface.messages import BodySource, Request, Response
+from headgate.gateway.plugins.interface.pacing import Pacing
 from headgate.gateway.plugins.interface.plugin import BodyFilter, Foreseen, Passes, Plugin
 from headgate.gateway.plugins.interface.services import (
     Closing,

@@ -25,6 +25,12 @@ def _begin(name: str) -> bytes:
     return b"%b: " % checked_name(name).encode()
 
 
+@lru_cache(256)
+def _folded(lines: bytes) -> bytes:
+    """Return lines in lower case: those that plugins set are the same for most requests."""
+    return lines.lower()
+
+
 class Headers:
     """The fields of one head, without Host and those that frame the message."""
 
@@ -171,7 +177,7 @@ class Headers:
     def _append(self, lines: bytes) -> None:
         self._lines += lines
         if self._folded is not None:
-            self._folded += lines.lower()
+            self._folded += _folded(lines)
 
     def _write(self, lines: bytes) -> None:
         self._lines = lines

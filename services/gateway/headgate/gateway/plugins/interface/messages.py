@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 from pydantic import JsonValue
 
 from headgate.gateway.plugins.interface.headers import Headers
+from headgate.gateway.plugins.interface.pacing import Pacing
 from headgate.gateway.proxy.errors import BodyTooLarge
 from headgate.gateway.proxy.heads.grammar import HOST, TOKEN
 from headgate.gateway.proxy.heads.own import error_text, printable
@@ -22,9 +23,10 @@ if TYPE_CHECKING:
     from headgate.gateway.plugins.interface.consumers import KnownConsumer
     from headgate.gateway.plugins.interface.targets import Endpoints
 
+_NONE: frozenset[object] = frozenset()
 _NO_CLAIMS: Mapping[bytes, bytes] = MappingProxyType({})
-
 _COMMON_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"})
+DOT_SEGMENTS = "the path has got dot segments by a rewrite"
 _METHOD = re.compile(TOKEN.decode() + "++")
 _ID = re.compile("[!-~]++")
 _BAD_ID = "the request id is empty, or has characters that are no visible ASCII"
@@ -57,8 +59,8 @@ class Wire(Protocol):
     """What a request came over, and goes on over."""
 
     def fact(self, name: str) -> str:
-        """Return `remote_port`, `peer_addr`, `peer_port`, `server_addr`, `ssl_protocol`, `request_length`, `trace_id`,
-        or `upstream_addr`, the endpoint that is asked; empty if it is not known.
+        """Return `remote_port`, `peer_addr`, `peer_port`, `server_addr`, `ssl_protocol`, `client_certificate` (DER in
+        base64), `request_length`, `trace_id`, or `upstream_addr`, the endpoint that is asked; empty if it is not known.
         """
 
 
@@ -97,6 +99,7 @@ class Request:
         "body",
         "bytes_sent",
         "chain",
+        "chooses_again",
         "claims",
         "client",
         "consumer",
@@ -119,7 +122,9 @@ class Request:
         "query",
         "response",
         "route",
+        "routings",
         "scheme",
+        "unreached",
         "upstream_address",
         "upstream_head",
         "upstream_host",
@@ -175,6 +180,11 @@ class Request:
         """As sent, without its `?`."""
         self.original_path = path
         self.original_query = query
+        self.routings = 0
+        """How often the route was chosen again."""
+        self.chooses_again = False  # See `choose_again`.
+        self.unreached: frozenset[object] = _NONE
+        """Nested plugins behind the one that has answered it."""
         self.headers = Headers() if headers is None else headers
         """All that goes to the upstream but Host, X-Request-ID and what frames the message."""
         self.client = client
@@ -228,7 +238,7 @@ class Request:
                 "the path does not begin with a slash, or has a space, a `#`, a control character or one beyond ASCII"
             )
         if self.path != self.original_path and _gained_dot_segments(self.original_path, self.path):
-            return "the path has got dot segments by a rewrite"
+            return DOT_SEGMENTS
         if self.upstream_host is not None and not HOST.fullmatch(self.upstream_host.encode("latin-1", "replace")):
             return "the host is no host"
         if not _ID.fullmatch(self.id):
@@ -240,6 +250,17 @@ class Request:
         if self.upstream_host is not None or self.method not in _COMMON_METHODS or self.is_target_changed:
             return self.fault()
         return "" if self.id is self._given_id or _ID.fullmatch(self.id) else _BAD_ID
+
+    def begin_again(self, original_target: str, routings: int, variables: dict[str, object]) -> None:
+        """Go on as a request that has had other routes."""
+        self.original_path, _, self.original_query = original_target.partition("?")
+        self.routings = routings
+        self.variables = variables
+
+    def choose_again(self) -> "Response":
+        """Have the route chosen again for the changed path; a plugin returns what this gives from `on_request`."""
+        self.chooses_again = True
+        return Response.refusal(500, "the path was rewritten for another route more than 10 times")
 
     @property
     def is_target_changed(self) -> bool:
@@ -294,29 +315,6 @@ class Request:
         self.body = body
         self.content_length = len(body)
         self.is_body_replaced = True
-
-
-class Pacing:
-    """How fast a body may go out: nginx's `limit_rate` and `limit_rate_after`."""
-
-    __slots__ = ("_after", "_rate", "_started")
-
-    def __init__(self, rate: int, after: int, started: float) -> None:
-        self._rate = rate
-        self._after = after
-        self._started = started
-
-    def wait_s(self, sent: int, now: float) -> float:
-        """Return the seconds to wait before more of the body may be sent, with `sent` bytes of it gone.
-
-        `now` is monotonic, as the start given to the constructor. The first second's share may go at once.
-        """
-        ahead = sent - self._after - self._rate * (now - self._started + 1)
-        return ahead / self._rate if ahead > 0 else 0.0
-
-    def piece(self, per_second: int) -> int:
-        """Return the bytes that may go out at once, if so many pieces go out in a second."""
-        return max(1, self._rate // per_second)
 
 
 class Response:
@@ -432,4 +430,4 @@ class Response:
         self.is_refusal = other.is_refusal
         self.from_upstream = other.from_upstream
         self.reason = other.reason
-        self._source = other._source
+        self._source = other._source  # noqa: SLF001 - of the same class

@@ -69,6 +69,9 @@ class Plugin(Generic[C]):
     is_of_owner: ClassVar[bool] = False
     """True for one that asks for `owner` all the same, or for consumers: only routes of one owner share it."""
 
+    is_nested: bool = False
+    """True for one that does not see answers of plugins before it; a use in a route says so."""
+
     def __init__(self, config: C, services: PluginServices) -> None:
         self.config = config
         self.services = services

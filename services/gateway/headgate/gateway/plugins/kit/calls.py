@@ -36,6 +36,10 @@ def make_client(dialler: Dialler = UNBOUNDED) -> aiohttp.ClientSession:
     )
 
 
+class AnswerTooLong(CallFailed):
+    """The answer has more bytes than are taken."""
+
+
 async def call_url(
     services: PluginServices,
     url: str,
@@ -49,7 +53,8 @@ async def call_url(
     """Send a request (method, headers and `body`) to a URL and return the answer with its whole body.
 
     Raises:
-        CallFailed: no answer in time, or one with more than `max_body` bytes.
+        CallFailed: no answer in time.
+        AnswerTooLong: it has more than `max_body` bytes.
     """
     headers = [(name, value) for name, value in request.headers if not is_reserved(name)]
     if request.upstream_host is not None:
@@ -75,7 +80,7 @@ async def call_url(
             async for part in answer.content.iter_chunked(65536):
                 size += len(part)
                 if size > max_body:
-                    raise CallFailed(f"{_shown(url)} answered with more than {max_body} bytes")
+                    raise AnswerTooLong(f"{_shown(url)} answered with more than {max_body} bytes")
                 parts.append(part)
             return Response(answer.status, readable_headers(answer.raw_headers), b"".join(parts), from_upstream=True)
     except TimeoutError as error:
@@ -110,7 +115,9 @@ async def call_upstream(
         return await services.send_to(upstream, request, timeout_s=timeout_s, max_body=max_body)
     except TimeoutError as error:
         raise CallFailed(f"upstream {_key_of(upstream)} did not answer in time") from error
-    except (OSError, BodyTooLarge) as error:
+    except BodyTooLarge as error:
+        raise AnswerTooLong(f"upstream {_key_of(upstream)} answered with more than {max_body} bytes") from error
+    except OSError as error:
         raise CallFailed(f"upstream {_key_of(upstream)} did not answer: {error}") from error
 
 

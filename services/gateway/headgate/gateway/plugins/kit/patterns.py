@@ -101,19 +101,21 @@ def texts_caught(found: Match) -> tuple[str, ...]:
 
 
 class Substitution:
-    """A pattern and what its first match in a text is replaced by."""
+    """A pattern and what its first match in a text, or all of them, are replaced by."""
 
-    __slots__ = ("_is_of_text", "_is_remembered", "_pattern", "_template")
+    __slots__ = ("_is_of_all", "_is_of_text", "_is_remembered", "_pattern", "_template")
 
-    def __init__(self, pattern: str, replacement: str, *, ignore_case: bool = False) -> None:
+    def __init__(self, pattern: str, replacement: str, *, ignore_case: bool = False, is_of_all: bool = False) -> None:
+        self._is_of_all = is_of_all
         self._pattern = compile_pattern(pattern, ignore_case=ignore_case, captures=True)
         self._template = Template(replacement)
         self._is_of_text = self._template.refers_to_groups_alone
         longest = self._template.longest(_REMEMBERED_LENGTH)
-        self._is_remembered = longest <= _REMEMBERED_RESULT and self._pattern.groups <= _REMEMBERED_GROUPS
+        is_short = longest <= _REMEMBERED_RESULT and not is_of_all
+        self._is_remembered = is_short and self._pattern.groups <= _REMEMBERED_GROUPS
 
     def apply(self, text: str, request: Request) -> "Substituted | None":
-        """Return the text with its first match replaced, and what the groups caught; None without a match."""
+        """Return the text with what is replaced in it, and what the first match's groups caught; None without one."""
         if self._is_of_text:
             is_short = self._is_remembered and len(text) <= _REMEMBERED_LENGTH
             return _remembered(self, text) if is_short else self.apply_to(text)
@@ -129,12 +131,31 @@ class Substitution:
         if found is None:
             return None
         caught = texts_caught(found)
+        if self._is_of_all:
+            return self._replace_all(raw, found, render), caught
         before, after = raw[: found.start()].decode("latin-1"), raw[found.end() :].decode("latin-1")
         return before + render(caught) + after, caught
 
+    def _replace_all(self, raw: bytes, first: Match, render: Callable[[Sequence[str]], str]) -> str:
+        """Replace as Go's `ReplaceAllString`: an empty match right behind another one does not count."""
+        parts: list[str] = []
+        found: Match | None = first
+        end = size = 0
+        while found is not None:
+            parts.append(raw[end : found.start()].decode("latin-1"))
+            if found.end() > end or found.start() == 0:
+                parts.append(render(texts_caught(found)))
+            end = found.end()
+            after = end if end > found.start() else end + 1
+            size += len(parts[-1])
+            if size > MAX_RENDERED:
+                raise ValueError(f"a replacement becomes longer than {MAX_RENDERED} characters")
+            found = self._pattern.search(raw, after) if after <= len(raw) else None
+        return "".join(parts) + raw[end:].decode("latin-1")
+
 
 Substituted = tuple[str, tuple[str, ...]]
-"""A text with its first match replaced, and what the groups caught."""
+"""A text with what is replaced in it, and what the first match's groups caught."""
 _REMEMBERED_LENGTH: Final = 256
 _REMEMBERED_RESULT: Final = 2048
 _REMEMBERED_GROUPS: Final = 8
@@ -169,9 +190,11 @@ class SearchTime:
             raise SearchTooLong(f"patterns took more than {MAX_SEARCH_S:g} s for one request")
 
 
-_SENDABLE = "!\"$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
+_SENDABLE: Final = "!\"$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
 
 
 def sendable(target: str) -> str:
     """Percent-encode what must not stand in a request line or a Location as it is; `%` itself stays."""
+    if target.isascii() and target.isprintable() and " " not in target and "#" not in target:
+        return target
     return quote(target.encode("latin-1"), safe=_SENDABLE)

@@ -33,6 +33,10 @@ class AnswerRun:
         self._request = request
         self._wait = wait
         self._filter: BodyFilter | None = None
+        self._came: AnswerHead | None = None
+        """The head of the upstream's answer."""
+        self._came_fields = b""
+        """Its lines but the first."""
         self._response: Response | None = None
         """The answer, once its head is on its way."""
         self.has_begun = False
@@ -58,11 +62,12 @@ class AnswerRun:
     def begin(self, answer: AnswerHead, payload: bytes, *, bodiless: bool, done: bool, trailers: bytes) -> None:
         """Take the head of the upstream's answer, with what is there of its body."""
         lines = answer.lines
+        self._came, self._came_fields = answer, lines[lines.index(b"\n") + 1 :]
         self._request.upstream_status = answer.status
         self._request.upstream_head = lines
         response = Response(
             answer.status,
-            Headers.from_lines(lines[lines.index(b"\n") + 1 :]),
+            Headers.from_lines(self._came_fields),
             # One with trailers streams, so that these go on behind it.
             payload if done and not bodiless and not trailers else None,
             from_upstream=True,
@@ -120,16 +125,21 @@ class AnswerRun:
             # A hook may have put a refusal in the place of the answer.
             response.explain()
         self._response = response
+        headers, came = response.headers, self._came
         answer = AnswerHead(response.status, 1)
-        names_request = response.from_upstream or response.headers.has_any(b"x-request-id:")
+        names_request = response.from_upstream or headers.has_any(b"x-request-id:")
         answer.lines = b"HTTP/1.1 %d %b\r\n%b%b" % (
             response.status,
             phrase(response.status).encode(),
-            response.headers.to_lines(),
+            headers.to_lines(),
             b"" if names_request else id_line(exchange.request_id),
         )
-        answer.has_date = response.headers.has_any(b"date:")
-        answer.has_server = not response.names_server or response.headers.has_any(b"server:")
+        if came is not None and came.has_date and came.has_server and headers.to_lines().startswith(self._came_fields):
+            # Nothing was taken away from the upstream's head, so that it need not be searched.
+            answer.has_date = answer.has_server = True
+        else:
+            answer.has_date = headers.has_any(b"date:")
+            answer.has_server = not response.names_server or headers.has_any(b"server:")
         self._is_held = False
         body = response.body
         if body is not None:

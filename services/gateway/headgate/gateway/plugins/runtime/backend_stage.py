@@ -142,6 +142,12 @@ class BackendStage:
         """Tell whether a request that is answered with a status goes to another backend."""
         return self._way is not None and self._way.fallback_of(status) is not None
 
+    def repeats_unsafe(self, status: int) -> bool:
+        """Tell whether it does so with a method that is not idempotent, too."""
+        assert self._way is not None
+        step = self._way.fallback_of(status)
+        return step is not None and self._way.steps[step].among.repeats_unsafe
+
     def fall_back(self, status: int, request: Request) -> Outcome:
         """Go to that backend."""
         assert self._way is not None

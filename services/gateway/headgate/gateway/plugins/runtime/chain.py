@@ -26,6 +26,7 @@ from headgate.gateway.plugins.interface import (
 )
 from headgate.gateway.plugins.interface.errors import PluginFailed
 from headgate.gateway.plugins.interface.headers import Headers
+from headgate.gateway.plugins.interface.messages import DOT_SEGMENTS
 from headgate.gateway.plugins.runtime.meta import overrides
 
 Part = tuple[int, Plugin[Any]]
@@ -41,7 +42,9 @@ class PluginChain:
     """The plugins of one route; immutable."""
 
     __slots__ = (
+        "_asked",
         "_finish_hooks",
+        "_nested",
         "_parts",
         "_reported",
         "_request_filters",
@@ -76,13 +79,13 @@ class PluginChain:
     ) -> None:
         inwards = plugins
         outwards = [plugins[place] for place in sorted(range(len(plugins)), key=self._outward_rank)]
+        self._asked = [plugin for plugin in (inwards if asked is None else asked) if overrides(plugin, "on_request")]
         self._request_hooks: tuple[tuple[str, RequestHook], ...] = tuple(
-            (plugin.name, plugin.on_request)
-            for plugin in (inwards if asked is None else asked)
-            if overrides(plugin, "on_request")
+            (plugin.name, plugin.on_request) for plugin in self._asked
         )
-        self._response_hooks: tuple[tuple[str, _ResponseHook], ...] = tuple(
-            (plugin.name, plugin.on_response) for plugin in outwards if overrides(plugin, "on_response")
+        self._nested = [plugin for plugin in inwards if plugin.is_nested]
+        self._response_hooks: tuple[tuple[Plugin[Any], _ResponseHook], ...] = tuple(
+            (plugin, plugin.on_response) for plugin in outwards if overrides(plugin, "on_response")
         )
         self._request_filters = tuple(plugin for plugin in inwards if overrides(plugin, "request_body_filter"))
         self._response_filters = tuple(plugin for plugin in outwards if overrides(plugin, "body_filter"))
@@ -116,8 +119,9 @@ class PluginChain:
             try:
                 outcome = hook(request)
             except Exception as error:
-                return self._failure(name, request, error)
+                outcome = self._failure(name, request, error)
             if isinstance(outcome, Response):
+                self._note_unreached(request, position)
                 return outcome
             if outcome is not None:
                 return self._await_request_hook(name, outcome, request, position)
@@ -130,11 +134,19 @@ class PluginChain:
         try:
             response = await pending
         except Exception as error:
-            return self._failure(name, request, error)
+            response = self._failure(name, request, error)
         if response is not None:
+            self._note_unreached(request, position)
             return response
         outcome = self._run_request_hooks(request, position)
         return outcome if outcome is None or isinstance(outcome, Response) else await outcome
+
+    def _note_unreached(self, request: Request, position: int) -> None:
+        """Note the nested plugins behind the one that has answered, the last of so many that were asked."""
+        if self._nested and position <= len(self._asked):
+            places = {plugin: place for place, (_, plugin) in enumerate(self._parts)}
+            answering = places[self._asked[position - 1]]
+            request.unreached = frozenset(plugin for plugin in self._nested if places[plugin] > answering)
 
     def on_response(self, request: Request, response: Response) -> Coroutine[Any, Any, None] | None:
         """Run the response hooks, which change `response` in place: None, or a coroutine to wait for."""
@@ -144,15 +156,17 @@ class PluginChain:
     def _run_response_hooks(
         self, request: Request, response: Response, position: int
     ) -> Coroutine[Any, Any, None] | None:
-        for name, hook in self._response_hooks[position:]:
+        for plugin, hook in self._response_hooks[position:]:
             position += 1
+            if plugin in request.unreached:
+                continue
             try:
                 pending = hook(request, response)
             except Exception as error:
-                response.replace(self._failure(name, request, error, too_long=502))
+                response.replace(self._failure(plugin.name, request, error, too_long=502))
                 continue
             if pending is not None:
-                return self._await_response_hook(name, pending, request, response, position)
+                return self._await_response_hook(plugin.name, pending, request, response, position)
         if response.status != 101 and not 200 <= response.status <= 599:
             status = response.status
             response.replace(Response.refusal(500, f"a plugin made the status {status}"))
@@ -199,6 +213,8 @@ class PluginChain:
             return None
         filters = []
         for plugin in self._response_filters:
+            if plugin in request.unreached:
+                continue
             try:
                 made = plugin.body_filter(request, response)
             except Exception as error:
@@ -235,6 +251,8 @@ class PluginChain:
         return Response.refusal(500, f"plugin {name} failed")
 
     def _unsendable(self, request: Request, fault: str) -> Response:
+        if fault == DOT_SEGMENTS:  # by what the client asked for
+            return Response.refusal(400, fault)
         self._services.logger.error("plugins of %s made a request that cannot be sent: %s", request.route, fault)
         return Response.refusal(500, f"the plugins of the route made a request that cannot be sent: {fault}")
 

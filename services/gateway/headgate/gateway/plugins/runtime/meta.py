@@ -23,6 +23,7 @@ class UnderMeta(Plugin[Any]):
         self.answer_order = plugin.answer_order  # type: ignore[misc]
         self.finds_consumer = plugin.finds_consumer
         self.waits_for_consumer = plugin.waits_for_consumer
+        self.is_nested = plugin.is_nested
         self.plugin = plugin
         self._takes = compile_expressions(meta.filter)
         filters_by_body = looks_at_body(meta.filter)

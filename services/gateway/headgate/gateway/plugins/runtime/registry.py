@@ -133,6 +133,8 @@ class PluginRegistry:
             plugin = self.make(use, services, unseal)
             meta = read_meta(use)
             written = msgspec.json.encode(use.config)
+            if use.is_nested:
+                plugin.is_nested = True
             if not meta.disable:
                 phase = body_is_read(use.name, use.config) if b"post_arg" in written else None
                 made.append((order_of(use, meta, plugin), under(meta, plugin, phase)))

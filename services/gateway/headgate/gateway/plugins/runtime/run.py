@@ -70,11 +70,15 @@ class PluginRun(HookRun):
     """One request on its way through the plugins of its route."""
 
     def __init__(self, chain: Chain, exchange: Exchange, stage: BackendStage | None = None) -> None:
-        super().__init__((exchange.method, exchange.target, exchange.fields.host_line))
+        rerouting = exchange.rerouting
+        came_as = (exchange.method, exchange.target, exchange.fields.host_line)
+        super().__init__(came_as if rerouting is None else rerouting.original)
         self._chain = chain
         self._stage = stage
         self._exchange = exchange
         self._request = request_of(exchange, self, self)
+        if rerouting is not None:
+            self._request.begin_again(self.original[1].decode("latin-1"), rerouting.count, rerouting.variables)
         self._client = self._request.client
         self._lines = self._request.headers.to_lines()
         self._request_filter: BodyFilter | None = None
@@ -133,7 +137,7 @@ class PluginRun(HookRun):
             return False
         # What is yet to come of a body has to go through the filters that had its beginning.
         is_filtering = self._request_filter is not None and not exchange.request_done
-        if is_filtering or not exchange.start_over():
+        if is_filtering or not exchange.start_over(unsafe=stage.repeats_unsafe(status)):
             return False
         self._wait.call_off()
         _, exchange.target, exchange.fields.host_line = self.original
@@ -146,8 +150,10 @@ class PluginRun(HookRun):
         return True
 
     def _answer_request(self, response: Response) -> None:
-        """Answer for a plugin that took the request."""
+        """Answer for a plugin that took the request, unless it wants another route chosen."""
         exchange = self._exchange
+        if self._request.chooses_again and self._routes_again():
+            return
         exchange.request_id = self._take_id().encode("latin-1")
         if response.status == _NO_ANSWER:
             exchange.status, exchange.reason = _NO_ANSWER, response.reason
@@ -157,6 +163,18 @@ class PluginRun(HookRun):
         if exchange.explains_errors:
             response.explain()
         self._answer.respond(response)
+
+    def _routes_again(self) -> bool:
+        """Leave the request to the route of its new path; False: there is none, and the plugin's answer is for it."""
+        request = self._request
+        if request.fault_of_changes():
+            return False
+        target = request.target.encode("latin-1")
+        if not self._exchange.route_again(target, self.original, request.variables):
+            return False
+        # Request, answer and run hold each other, and would wait for the collector.
+        request.forget_source()
+        return True
 
     def _take_changes(self) -> bool:
         """Give the exchange what the hooks made of the request; False: it was answered instead."""

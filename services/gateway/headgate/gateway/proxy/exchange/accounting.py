@@ -41,9 +41,11 @@ class Accounting(RequestNotes):
         """Seconds from sending the request to the head of the answer, where that is measured."""
 
     def routed(self, route: RouteTarget | None) -> None:
-        """Note which route takes the request; None: none does."""
+        """Note which route takes the request, or takes it over from another; None: none does."""
         tracing = self._context.tracing
-        if tracing is not None:
+        if self._trace is not None:
+            self._trace.rerouted(self._exchange, route)
+        elif tracing is not None:
             self._trace = tracing.begin(self._exchange, route)
 
     def connecting(self, pool: EndpointPool) -> None:

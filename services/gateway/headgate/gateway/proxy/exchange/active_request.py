@@ -1,16 +1,18 @@
 """The request under way on a client's side, as its parts know it: the state that they share, and what they ask for."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from headgate.gateway.proxy.exchange.request_body import RequestBody
 from headgate.gateway.proxy.heads.facts import RequestFacts
-from headgate.gateway.proxy.peer import Peer
-from headgate.gateway.proxy.sides import ClientSide, SentRequest, UpstreamSide
+from headgate.gateway.proxy.sides import ClientSide, Rerouting, SentRequest, UpstreamSide
 
 if TYPE_CHECKING:
     from headgate.gateway.proxy.endpoint_pool import EndpointPool
     from headgate.gateway.proxy.request_source import UpstreamState
     from headgate.gateway.proxy.seam import RouteTarget
+
+_MAX_REROUTINGS: Final = 10
+"""As nginx has it of locations: a path that is rewritten in a circle is an error."""
 
 
 class ActiveRequest(SentRequest):
@@ -24,7 +26,6 @@ class ActiveRequest(SentRequest):
         "body",
         "bytes_sent",
         "head_only",
-        "origin",
         "path",
         "pool",
         "reason",
@@ -34,9 +35,6 @@ class ActiveRequest(SentRequest):
         "tunnel",
         "upstream_state",
     )
-
-    origin: Peer
-    """Who the request is from: the peer, or whom a trusted one names."""
 
     def __init__(self, client: ClientSide, body: RequestBody) -> None:
         super().__init__(client)
@@ -71,6 +69,28 @@ class ActiveRequest(SentRequest):
     def route_name(self) -> str:
         """Name of its route, for logs; empty: there is none yet."""
         return self.route.name if self.route is not None else ""
+
+    def reroute(self, target: bytes, original: tuple[bytes, bytes, bytes], variables: dict[str, object]) -> bool:
+        """Take another target, for which a route has to be chosen; False: that was done too often.
+
+        What the first route has decided before its plugins stays in force: bounds of body and time, and header lines.
+
+        Args:
+            target: new path and query.
+            original: method, target and host as they came.
+            variables: what plugins have told each other, for those of the next route.
+        """
+        rerouting = self.rerouting or Rerouting(original)
+        if rerouting.count >= _MAX_REROUTINGS:
+            return False
+        rerouting.count += 1
+        rerouting.variables = variables
+        self.rerouting = rerouting
+        self.run = None
+        self.route = None
+        self._facts = None
+        self.target = target
+        return True
 
     def facts(self) -> RequestFacts:
         """Give what routes may look at: the header is the one that an upstream gets."""

@@ -27,11 +27,11 @@ def admit(exchange: "Exchange", context: ProxyContext, path: bytes) -> None:
 
 
 def admit_with_body(exchange: "Exchange", context: ProxyContext) -> None:
-    """Go on with a request whose body was waited for and is whole now."""
+    """Go on with a request whose body was waited for: it is whole now, or too long to be kept."""
     body, fields = exchange.body, exchange.fields
     if body.is_held:
-        body.is_held = False
-        if fields.chunked and not body.trailers:
+        body.is_held = body.passes_on = False
+        if fields.chunked and not body.trailers and exchange.request_done:
             fields.chunked = False
             fields.content_length = body.size
     route, run = exchange.route, exchange.run
@@ -96,7 +96,7 @@ def _apply(exchange: "Exchange", context: ProxyContext, policies: RoutePolicies)
         return False
     if policies.guard is not None and not _check_client(exchange, policies.guard):
         return False
-    if policies.nginx_headers:
+    if policies.nginx_headers and exchange.rerouting is None:
         exchange.change_lines(exchange.fields.lines + nginx_lines(exchange.fields, exchange.origin))
     if policies.max_body is not None and not exchange.intake.limit(policies.max_body):
         return False
@@ -104,8 +104,14 @@ def _apply(exchange: "Exchange", context: ProxyContext, policies: RoutePolicies)
         exchange.deadlines.allow(policies.request_s)
     if not policies.websocket:
         exchange.upgrade = b""
-    if policies.buffer_request and not exchange.request_done:
+    holds = policies.buffer_request or (policies.needs_length and exchange.fields.chunked)
+    if holds and not exchange.request_done:
         _hold_body(exchange, context)
+        return False
+    keeps = min(policies.keeps_body, context.config.max_buffered)
+    is_long = max(exchange.fields.content_length, exchange.body.size) > keeps
+    if keeps > 0 and not is_long and not exchange.request_done:
+        exchange.intake.hold(keeps, passes_on=True)
         return False
     return _start_hooks(exchange, policies)
 

@@ -11,6 +11,7 @@ application that dies under many connections sends them all elsewhere at once, m
 
 import asyncio
 import errno
+import random
 import time
 from collections.abc import Callable
 from typing import Final
@@ -54,6 +55,7 @@ class Attempts:
         "_exchange",
         "_is_counted",
         "_is_repeated",
+        "_timer",
         "_tried",
         "_waiting",
     )
@@ -73,6 +75,8 @@ class Attempts:
         self._connecting: asyncio.Task[None] | None = None
         self._circuit: Circuit | None = None
         """Counts the connection that is being opened."""
+        self._timer: asyncio.TimerHandle | None = None
+        """Runs until the next attempt begins."""
         self._waiting: Callable[[], None] | None = None
         """Called back by the upstream's bounds when a connection may be had."""
         self.begin()
@@ -238,6 +242,9 @@ class Attempts:
             self._connecting = None
             # Not the task's business, which may not have begun.
             _release(self._circuit)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         if self._waiting is not None:
             if self._exchange.upstream_state is not None and self._exchange.upstream_state.circuit is not None:
                 self._exchange.upstream_state.circuit.cancel(self._waiting)
@@ -310,7 +317,8 @@ class Attempts:
             return False
         self._tried = (*self._tried, pool)
         other = self._choose(route)
-        if other is None or (other in self._tried and (must_have_other or never_began)):
+        must_have_other = (must_have_other or never_began) and retries.backoff_s == 0.0
+        if other is None or (other in self._tried and must_have_other):
             return False
         if self._exchange.upstream_state is not None and not self._is_within_budget(
             self._exchange.upstream_state, retries.budget, is_refused
@@ -320,17 +328,40 @@ class Attempts:
         exchange.retries += 1
         self._accounting.retrying()
         self.drop()
-        self._send_to(other)
+        if retries.backoff_s > 0.0:
+            self._send_later(other, retries)
+        else:
+            self._send_to(other)
         return True
 
-    def may_start_over(self) -> bool:
-        """Say whether the request may go elsewhere instead of what was tried, as it might for a retry."""
+    def _send_later(self, pool: EndpointPool, retries: RetryPolicy) -> None:
+        """Begin the next attempt a while later; each waits longer than the one before, so that the last waits twice as
+        long as the first.
+        """
+        exchange = self._exchange
+        chance = random.uniform(0.5, 1.5)  # noqa: S311 - no secret
+        wait_s = retries.backoff_s * 2.0 ** ((self._count - 1) / retries.attempts) * chance
+
+        def send() -> None:
+            self._timer = None
+            self._send_to(pool)
+
+        self._timer = asyncio.get_running_loop().call_later(wait_s, send)
+        self._deadlines.wait(wait_s + self._context.config.read_timeout_s)
+        exchange.client.update_reading()
+
+    def may_start_over(self, unsafe: bool) -> bool:
+        """Say whether the request may go elsewhere instead of what was tried, as it might for a retry.
+
+        `unsafe`: also if its method is not idempotent.
+        """
         exchange = self._exchange
         policies = exchange.route.policies if exchange.route is not None else None
         if exchange.answer_begun or not exchange.active:
             return False
         was_sent = exchange.pool is not None
-        return self._may_repeat(policies is not None and policies.retries.unsafe) if was_sent else exchange.body.is_kept
+        unsafe = unsafe or (policies is not None and policies.retries.unsafe)
+        return self._may_repeat(unsafe) if was_sent else exchange.body.is_kept
 
     def start_over(self) -> None:
         """Give up what was tried, before the request goes elsewhere."""

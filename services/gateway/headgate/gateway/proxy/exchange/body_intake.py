@@ -32,10 +32,12 @@ class BodyIntake:
         exchange.refuse(413, f"body longer than {limit} bytes")
         return False
 
-    def hold(self, limit: int) -> None:
-        """Keep what comes until all of it is there, at most so many bytes."""
-        self._exchange.body.hold(limit)
-        if not self.count():
+    def hold(self, limit: int, passes_on: bool = False) -> None:
+        """Keep what comes until all of it is there, at most so many bytes. A longer body is refused, or passed on as it
+        comes.
+        """
+        self._exchange.body.hold(limit, passes_on)
+        if not self.count() and not passes_on:
             return
         self.ask()
         self._deadlines.restart_pace()
@@ -50,10 +52,12 @@ class BodyIntake:
             exchange.client.send_continue()
 
     def keep(self, payload: bytes, done: bool, trailers: bytes) -> bool:
-        """Keep more of a body that is held, as long as there is room for it; True: it is whole now."""
+        """Keep more of a body that is held, as long as there is room for it; True: it goes on, as it is whole now."""
         body = self._exchange.body
         body.keep(payload)
         body.trailers = trailers
+        if body.passes_on and (body.size > body.held_limit or not body.count(self._exchange.route_name)):
+            return True
         if not self.count():
             return False
         if not done:
@@ -67,7 +71,7 @@ class BodyIntake:
             self._exchange.refuse(413, f"body longer than {body.limit} bytes")
             return True
         limit = body.held_limit
-        if not body.is_held or body.received <= limit:
+        if not body.is_held or body.received <= limit or body.passes_on:
             return False
         body.keep(payload)
         self._hold_no_longer(BodyTooLarge(f"body longer than the {limit} bytes that can be held back"))
@@ -78,6 +82,8 @@ class BodyIntake:
         body = self._exchange.body
         if body.count(self._exchange.route_name):
             return True
+        if body.passes_on:
+            return False
         limit = self._buffers.longest
         if body.size > limit:
             self._hold_no_longer(BodyTooLarge(f"body longer than {limit} bytes, half of max_buffered_bytes"))

@@ -75,6 +75,7 @@ class Exchange(ActiveRequest):
         self.has_other_host = False
         self._facts = None
         self.run = None
+        self.rerouting = None
         self.body.begin()
         self.attempts.begin()
         self.accounting.begin()
@@ -89,6 +90,8 @@ class Exchange(ActiveRequest):
             lines = forwarded_lines(fields, origin, self.client.peer)
             facts = RequestFacts(self.method, origin.scheme, fields.host, self.target, lines, origin.address)
             facts.path = self.path or facts.path
+            facts.peer = self.client.peer.address
+            facts.transport = b"http" if origin.tls is None else b"https"
             self._facts = facts
         return facts
 
@@ -380,9 +383,19 @@ class Exchange(ActiveRequest):
         assert route is not None
         self.attempts.choose(route)
 
-    def start_over(self) -> bool:
-        """Give up what was tried, so that the request can go elsewhere by `go_on`; False: it has to be answered."""
-        if self.deadlines.is_expired or not self.attempts.may_start_over():
+    def route_again(self, target: bytes, original: tuple[bytes, bytes, bytes], variables: dict[str, object]) -> bool:
+        """Choose a route for another target; see `reroute`."""
+        if not self.reroute(target, original, variables):
+            return False
+        admit(self, self._context, target.partition(b"?")[0])
+        return True
+
+    def start_over(self, *, unsafe: bool = False) -> bool:
+        """Give up what was tried, so that the request can go elsewhere by `go_on`; False: it has to be answered.
+
+        `unsafe`: also if its method is not idempotent and an endpoint may have acted on it.
+        """
+        if self.deadlines.is_expired or not self.attempts.may_start_over(unsafe):
             return False
         self.attempts.start_over()
         self.lines = b""
@@ -421,6 +434,8 @@ class Exchange(ActiveRequest):
         if self.run is not None:
             self.run.finish(self.status, duration_s)
             self.run = None
+        elif self.rerouting is not None:
+            self.target = self.rerouting.original[1]
         self.accounting.close(duration_s)
         self.attempts.close()
         self.route = None

@@ -17,6 +17,7 @@ class RequestBody:
         "is_kept",
         "is_replaced",
         "limit",
+        "passes_on",
         "received",
         "size",
         "trailers",
@@ -45,6 +46,8 @@ class RequestBody:
         """The client was sent a 100."""
         self.is_held = False
         """It is kept back until all of it is there."""
+        self.passes_on = False
+        """If it is longer than can be held it is passed on as it comes, and not refused."""
         self.is_kept = True
         """All that was sent of it is at hand, so that it can be sent again."""
         self.is_replaced = False
@@ -97,7 +100,8 @@ class RequestBody:
         self.counted = self.size
         return True
 
-    def hold(self, limit: int) -> None:
+    def hold(self, limit: int, passes_on: bool = False) -> None:
         """Keep all of it back, at most so many bytes."""
         self.is_held = True
+        self.passes_on = passes_on
         self.held_limit = limit

@@ -84,6 +84,12 @@ def read_pairs(text: bytes, limit: int) -> dict[bytes, bytes]:
     return found
 
 
+def read_values(text: bytes, name: bytes) -> list[bytes]:
+    """Return the values of one name in such text."""
+    pairs = (part.partition(b"=") for part in text.split(b"&") if part)
+    return [_decoded(value) for key, _, value in pairs if _decoded(key) == name]
+
+
 def _kind_of(content_type: bytes) -> bytes:
     return content_type.split(b";")[0].strip(b" \t").lower()
 

@@ -6,7 +6,7 @@ which are percent-decoded.
 
 from typing import Final
 
-from headgate.gateway.proxy.heads.body_fields import BodyFields, read_pairs
+from headgate.gateway.proxy.heads.body_fields import BodyFields, read_pairs, read_values
 
 _BLANKS: Final = b" \t"
 
@@ -37,9 +37,11 @@ class RequestFacts:
         "lines",
         "method",
         "path",
+        "peer",
         "query",
         "scheme",
         "target",
+        "transport",
     )
 
     def __init__(self, method: bytes, scheme: bytes, host: bytes, target: bytes, lines: bytes, client: bytes) -> None:
@@ -49,11 +51,15 @@ class RequestFacts:
         self.target = target
         self.lines = lines
         self.client = client
+        self.peer = client
+        """Address of who is connected, without port: the client, or a trusted proxy."""
         cut = target.find(b"?")
         self.path: bytes = target if cut < 0 else target[:cut]
-        """As sent, without the query."""
+        """As routes are asked for it, without the query."""
         self.query: bytes = b"" if cut < 0 else target[cut + 1 :]
         """As sent, without `?`."""
+        self.transport: bytes = scheme
+        """`https` if the gateway's own connection speaks TLS, else `http`."""
         self.body: bytes | None = None
         """The whole body once somebody has read it, without its transfer coding."""
         self.backend: str = ""
@@ -95,6 +101,21 @@ class RequestFacts:
             at = folded.find(needle, at + 2)
         return value
 
+    def header_values(self, name: bytes) -> list[bytes]:
+        """Return the values of a field by its name in lower case, each line's; cookies are one value."""
+        if name == b"host" or name == b"cookie":
+            value = self.header(name)
+            return [] if value is None else [value]
+        if self.header(name) is None:
+            return []
+        folded, needle = self._folded, b"\r\n" + name + b":"
+        found: list[bytes] = []
+        at = folded.find(needle)
+        while at >= 0:
+            found.append(self._value(at + len(needle)))
+            at = folded.find(needle, at + 2)
+        return found
+
     def _value(self, start: int) -> bytes:
         """Return the value that begins at an offset of the folded lines."""
         lines = self.lines
@@ -111,6 +132,10 @@ class RequestFacts:
         if found is None:
             found = self._parameters = read_pairs(self.query, -1)
         return found.get(name)
+
+    def query_values(self, name: bytes) -> list[bytes]:
+        """Return all values of a query parameter, as `query_value` does the first."""
+        return read_values(self.query, name)
 
     def cookie(self, name: bytes) -> bytes | None:
         """Return the first value of a cookie as sent, quotes included (RFC 6265 section 5.4); None if there is none."""

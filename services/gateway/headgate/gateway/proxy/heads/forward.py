@@ -9,7 +9,8 @@ import secrets
 from typing import TYPE_CHECKING, Final
 
 from headgate.gateway.proxy.errors import FramingError
-from headgate.gateway.proxy.heads.head import AnswerHead, RequestFields, normal_host
+from headgate.gateway.proxy.heads.authority import normal_host
+from headgate.gateway.proxy.heads.head import AnswerHead, RequestFields
 
 if TYPE_CHECKING:
     from headgate.gateway.proxy.endpoint_pool import EndpointPool
@@ -143,7 +144,7 @@ def request_head(exchange: "SentRequest", pool: "EndpointPool") -> bytes:
     fields = exchange.fields
     method, target, lines = exchange.method, exchange.target, exchange.lines
     if pool.is_hop:
-        method, target, host = _as_it_came(exchange)
+        method, target, host = as_it_came(exchange)
         lines += HOP_LINE
     elif pool.spec.host is None and not fields.forwarded_host:
         host = fields.host_line or pool.label.encode()
@@ -169,9 +170,11 @@ def request_head(exchange: "SentRequest", pool: "EndpointPool") -> bytes:
     )
 
 
-def _as_it_came(exchange: "SentRequest") -> tuple[bytes, bytes, bytes]:
+def as_it_came(exchange: "SentRequest") -> tuple[bytes, bytes, bytes]:
     """Return method, target and host for a gateway that has the same routes and will change them as we did."""
-    run, fields = exchange.run, exchange.fields
+    run, fields, rerouting = exchange.run, exchange.fields, exchange.rerouting
+    if rerouting is not None:
+        return rerouting.original
     return run.original if run is not None else (exchange.method, exchange.target, fields.host_line)
 
 

@@ -21,6 +21,8 @@ _ESCAPE: Final = re.compile(rb"%[0-9A-Fa-f]{2}")
 _MEANT: Final[dict[bytes, bytes]] = {
     b"%%%02X" % code: bytes((code,)) for code in b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
 }
+_DECODABLE: Final = re.compile(rb"%(?!2[13-9A-CF]|3[ABDF]|40|5[BD])[0-9A-F]{2}")
+"""Escapes, in upper case, of other characters than the reserved ones and `%`."""
 _SLASHES: Final = re.compile(rb"%2[Ff]|%5[Cc]|\\")
 _DOT_SEGMENT: Final = re.compile(rb"/\.\.?+(?=[/;]|\Z)")
 """With path parameters behind it too: Java's servers cut these off before they resolve."""
@@ -46,6 +48,11 @@ def _meaning(found: "re.Match[bytes]") -> bytes:
 def plain_escapes(path: bytes) -> bytes:
     """Decode the escapes of unreserved characters, and write the others in upper case."""
     return _ESCAPE.sub(_meaning, path) if _PERCENT in path else path
+
+
+def decode_path(path: bytes) -> bytes:
+    """Decode all escapes of a path, as `plain_escapes` gives it, but those of reserved characters and of `%`."""
+    return _DECODABLE.sub(_decoded, path) if _PERCENT in path else path
 
 
 def resolve_dots(path: bytes) -> bytes | None:
@@ -96,6 +103,10 @@ def normalize(path: bytes, mode: PathNormalization) -> tuple[bytes, bytes] | Non
         # What `..` removes depends on what counts as a segment.
         return None
     return matched, matched
+
+
+def _decoded(found: "re.Match[bytes]") -> bytes:
+    return bytes((int(found[0][1:], 16),))
 
 
 def _upper_escapes(path: bytes) -> bytes:

@@ -9,7 +9,7 @@ from typing import Final, Protocol
 
 from headgate.gateway.proxy.errors import FramingError, LimitExceeded
 from headgate.gateway.proxy.heads.grammar import CHUNK_LINE, PARTIAL_HEAD_FAULT
-from headgate.gateway.proxy.heads.head import trailer_lines
+from headgate.gateway.proxy.heads.trailers import trailer_lines
 from headgate.gateway.proxy.http1.parser import MessageParser
 
 LAST_CHUNK: Final = b"0\r\n\r\n"

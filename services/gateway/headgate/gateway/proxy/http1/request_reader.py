@@ -4,14 +4,11 @@ from typing import Final
 
 from headgate.gateway.proxy.config import ProxyConfig
 from headgate.gateway.proxy.errors import FramingError, LimitExceeded
+from headgate.gateway.proxy.heads.authority import normal_host, split_target
 from headgate.gateway.proxy.heads.grammar import PARTIAL_HEAD_FAULT, REQUEST_LINE, fault_of_request_line
-from headgate.gateway.proxy.heads.head import (
-    RequestFields,
-    RequestRules,
-    normal_host,
-    read_request_fields,
-    split_target,
-)
+from headgate.gateway.proxy.heads.head import RequestFields
+from headgate.gateway.proxy.heads.reading import read_request_fields
+from headgate.gateway.proxy.heads.special_fields import RequestRules
 from headgate.gateway.proxy.http1.framing import BodyReader, ChunkedReader, LengthReader
 from headgate.gateway.proxy.http1.parser import RequestParser
 

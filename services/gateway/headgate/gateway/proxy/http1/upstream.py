@@ -4,13 +4,14 @@ It may be, only if the answer ended where its framing said, the whole request wa
 connection about which there is doubt is closed, for on it the next client could read the answer to somebody else.
 """
 
-import asyncio
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
+from headgate.gateway.proxy.connection_side import ConnectionSide
 from headgate.gateway.proxy.errors import BadMessage
 from headgate.gateway.proxy.heads.forward import request_head
 from headgate.gateway.proxy.heads.grammar import PARTIAL_HEAD_FAULT
-from headgate.gateway.proxy.heads.head import AnswerHead, read_answer_head
+from headgate.gateway.proxy.heads.head import AnswerHead
+from headgate.gateway.proxy.heads.reading import read_answer_head
 from headgate.gateway.proxy.http1.framing import (
     BodyReader,
     ChunkedReader,
@@ -20,52 +21,41 @@ from headgate.gateway.proxy.http1.framing import (
     last_chunk,
 )
 from headgate.gateway.proxy.http1.parser import AnswerParser
-from headgate.gateway.proxy.outbox import OutboxTransport
-from headgate.gateway.proxy.sides import SentRequest, UpstreamSide
+from headgate.gateway.proxy.sides import SentRequest
 
 if TYPE_CHECKING:
-    from headgate.gateway.health.circuit import Circuit
     from headgate.gateway.proxy.http1.pool import Http1Pool
 
 _MAX_INFORMATIONAL: Final = 16
 
 
-class UpstreamConnection(UpstreamSide):
+class UpstreamConnection(ConnectionSide):
     """An HTTP/1.1 connection: serves one exchange at a time; between two it rests in its pool."""
 
     __slots__ = (
         "_buffer",
         "_chunking",
-        "_connected",
         "_home",
         "_informational",
         "_parser",
         "_reader",
-        "_reading_paused",
         "_surprised",
         "_tunnel",
         "_turn",
-        "circuit",
         "idle_since",
         "requests",
-        "transport",
     )
 
     def __init__(self, pool: "Http1Pool") -> None:
         super().__init__(pool)
         self._home = pool
         """Where it rests."""
-        self.transport: OutboxTransport
-        self._connected = False
         self.idle_since = 0.0
         self.requests = 0
         """Begun on this connection."""
-        self.circuit: Circuit | None = None
-        """Counts this connection; None: nobody does."""
         self._buffer = b""
         self._parser = AnswerParser()
         self._reader: BodyReader | None = None
-        self._reading_paused = False
         self._surprised = False
         self._turn = 0
         """Of the event loop, in which the current request was written."""
@@ -73,12 +63,6 @@ class UpstreamConnection(UpstreamSide):
         self._chunking = False
         """The request's body is sent in chunks."""
         self._tunnel = False
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Take the transport."""
-        pool = self.pool
-        self.transport = OutboxTransport(cast(asyncio.Transport, transport), pool.outbox, pool.config.buffer_high)
-        self._connected = True
 
     def begin(self, exchange: SentRequest, payload: bytes, *, done: bool, trailers: bytes) -> None:
         """Send head and first bytes in one piece."""
@@ -127,28 +111,11 @@ class UpstreamConnection(UpstreamSide):
         else:
             self.transport.abort()
 
-    def count_by(self, circuit: "Circuit | None") -> None:
-        """Count this connection as one of the upstream's."""
-        self.circuit = circuit
-
     def make_room(self) -> None:
         """Close, at rest, for a connection to another endpoint that is counted instead."""
         self.circuit = None
         self._home.forget(self)
         self.transport.close()
-
-    def pause_reading(self) -> None:
-        """Take no more of the answer for now, as the client is slow."""
-        if not self._reading_paused and not self.transport.is_closing():
-            self._reading_paused = True
-            self.transport.pause_reading()
-
-    def resume_reading(self) -> None:
-        """Go on taking the answer."""
-        if self._reading_paused:
-            self._reading_paused = False
-            if not self.transport.is_closing():
-                self.transport.resume_reading()
 
     # asyncio.Protocol
 
@@ -178,10 +145,6 @@ class UpstreamConnection(UpstreamSide):
             self.discard()
             exchange.upstream_failed(f"invalid answer: {bad.reason}")
 
-    def eof_received(self) -> bool:
-        """Have the connection closed; only asyncio's own loop asks."""
-        return False
-
     def connection_lost(self, exc: Exception | None) -> None:
         """Tell the pool, and the exchange that was under way."""
         exchange, self.exchange = self.exchange, None
@@ -198,18 +161,6 @@ class UpstreamConnection(UpstreamSide):
             exchange.answer_data(b"", done=True, trailers=b"")
         else:
             exchange.upstream_lost(self)
-
-    def pause_writing(self) -> None:
-        """Stop taking the request's body from the client."""
-        self.write_paused = True
-        if self.exchange is not None:
-            self.exchange.client.update_reading()
-
-    def resume_writing(self) -> None:
-        """Go on taking the request's body."""
-        self.write_paused = False
-        if self.exchange is not None:
-            self.exchange.upstream_resumed()
 
     # Reading
 

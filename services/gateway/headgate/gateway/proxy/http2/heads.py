@@ -10,17 +10,12 @@ import secrets
 from typing import Final
 
 from headgate.gateway.proxy.errors import FramingError, LimitExceeded, phrase
+from headgate.gateway.proxy.heads.authority import normal_host
 from headgate.gateway.proxy.heads.grammar import TOKEN
-from headgate.gateway.proxy.heads.head import (
-    ALL_NAMES,
-    FORBIDDEN_TRAILERS,
-    AnswerHead,
-    RequestFields,
-    RequestRules,
-    normal_host,
-    read_answer_fields,
-    read_request_fields,
-)
+from headgate.gateway.proxy.heads.head import AnswerHead, RequestFields
+from headgate.gateway.proxy.heads.reading import read_answer_fields, read_request_fields
+from headgate.gateway.proxy.heads.special_fields import ALL_NAMES, RequestRules
+from headgate.gateway.proxy.heads.trailers import FORBIDDEN_TRAILERS
 from headgate.gateway.proxy.http2.compression import SECRET_NAMES, compress_field, compress_lines
 from headgate.gateway.proxy.http2.decompression import HeaderList
 

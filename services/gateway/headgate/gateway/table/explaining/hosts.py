@@ -8,7 +8,7 @@ from headgate.common.table.hosts import is_pattern
 from headgate.common.table.route import Unmatched
 from headgate.gateway.model.steps import finish
 from headgate.gateway.table.hosts import host_candidates, patterns_taking
-from headgate.gateway.table.listener_ports import ListenerPort, OwnPorts, plan_listeners, protocol_of
+from headgate.gateway.table.listener_ports import OWN_HTTP, OWN_HTTPS, OwnPorts, plan_listeners
 from headgate.gateway.table.view import TableView
 
 
@@ -35,8 +35,8 @@ def find_listener(table: TableView, scheme: str, port: int | None, host: str, ow
     plan = finish(plan_listeners(table.entries(Listener), own))
     named = sorted(each for each in plan.ports if each.port == port)
     if not named:
-        return plan.ports[ListenerPort(scheme, 0)].find(host.encode())
-    at = next((each for each in named if protocol_of(plan.ports[each]) == scheme), None)
+        return plan.ports[OWN_HTTPS if scheme == "https" else OWN_HTTP].find(host.encode())
+    at = next((each for each in named if each.protocol == scheme), None)
     return plan.ports[at].find(host.encode()) if at is not None else None
 
 
@@ -62,7 +62,15 @@ def find_hosts(table: TableView, listener: Listener, host: str) -> AskedHosts:
     found = [_merge(table, sorted(keys[name])) for name in dict.fromkeys(names) if name in keys]
     if listener.host_order == "rank-first" and found:
         found = [_join(found)]
+    elif found and _competes(found[0]):
+        last = next((index for index, host in enumerate(found) if host.unmatched == "404"), len(found) - 1)
+        found = [_join(found[: last + 1])]
     return AskedHosts(names, found)
+
+
+def _competes(host: AskedHost) -> bool:
+    """Tell whether routes of the next hosts may go before those of a host."""
+    return host.unmatched == "next-host" and any(route.rank.priority for route in host.routes)
 
 
 def _merge(table: TableView, keys: Sequence[str]) -> AskedHost:
@@ -73,6 +81,6 @@ def _merge(table: TableView, keys: Sequence[str]) -> AskedHost:
 
 
 def _join(hosts: Sequence[AskedHost]) -> AskedHost:
-    """Return the hosts of a listener that is `rank-first` as one; of equal ranks the better host goes first."""
+    """Return hosts whose routes compete as one; of equal ranks the better host goes first."""
     routes = tuple(route for host in hosts for route in host.routes)
     return AskedHost(hosts[0].host, routes, tuple(name for host in hosts for name in host.hosts), "404")

@@ -174,10 +174,10 @@ CANARY = (
         read=values.boolean,
         value="boolean",
         default="false",
-        does="The Ingress takes a part of the requests of others for the same host and path.",
+        does="The Ingress takes a part of the requests of others for the same host and path. How its endpoints are "
+        "spoken to (`backend-protocol`, `upstream-vhost`, `proxy-ssl-*`, `connection-proxy-header`) is what the main "
+        "Ingress says; how one is chosen it says itself.",
         example="true",
-        approximation="how its endpoints are spoken to (`backend-protocol`, `upstream-vhost`, `proxy-ssl-*`) is for "
-        "its own annotations to say, and not for those of the main Ingress",
     ),
     NginxAnnotation(
         name="canary-weight",

@@ -87,8 +87,8 @@ FLAGS: Final = (
     Flag(
         "annotations-prefix",
         default="nginx.ingress.kubernetes.io",
-        verdict=Verdict.REFUSED,
-        note="only `nginx.ingress.kubernetes.io` is read: rename the annotations",
+        setting="nginx_annotations_prefix",
+        note="and for the watchers",
     ),
     Flag("deep-inspect", default="true", note="hosts, paths and TLS entries are always looked into"),
     Flag(
@@ -175,11 +175,9 @@ class FoundFlag(NamedTuple):
 
     @property
     def verdict(self) -> Verdict:
-        """What becomes of it. A flag without a setting is honoured only by its default, which none is refused for."""
-        flag, is_default = self.flag, self.value == self.flag.default
-        if flag.verdict is Verdict.REFUSED and is_default:
-            return Verdict.HONOURED
-        is_other = bool(flag.default) and not is_default and not flag.setting
+        """What becomes of it. A flag without a setting is honoured only by its default."""
+        flag = self.flag
+        is_other = bool(flag.default) and self.value != flag.default and not flag.setting
         return Verdict.IGNORED if flag.verdict is Verdict.HONOURED and is_other else flag.verdict
 
     @property

@@ -4,7 +4,7 @@ from typing import Final
 
 from headgate.translator.annotations.nginx import values
 from headgate.translator.annotations.nginx.row import NginxAnnotation, Risk
-from headgate.translator.annotations.nginx.snippet_values import SNIPPETS_FOLLOWED, snippet
+from headgate.translator.annotations.nginx.snippet_values import SNIPPETS_FOLLOWED, snippet, streams
 from headgate.translator.manifests import texts
 from headgate.translator.snippets.scope import Context
 
@@ -25,6 +25,15 @@ FOLLOWED: Final = (
         value="configuration of nginx",
         does="What is said around all servers.",
         example="more_set_headers 'X-Frame-Options: DENY';",
+        approximation=SNIPPETS_FOLLOWED,
+    ),
+    NginxAnnotation(
+        name="stream-snippet",
+        sets="snippets.of_streams",
+        read=streams,
+        value="configuration of nginx",
+        does="Ports of TCP and UDP that the gateways open, as `server` blocks with `listen` and `proxy_pass`.",
+        example="server { listen 8000; proxy_pass db.example.com:5432; }",
         approximation=SNIPPETS_FOLLOWED,
     ),
     NginxAnnotation(

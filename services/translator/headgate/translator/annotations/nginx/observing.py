@@ -110,16 +110,13 @@ SNIPPETS = (
                 "What is said of questions to the service of `auth-url`.",
                 "proxy_set_header X-Tenant shop;",
             ),
+            (
+                "stream-snippet",
+                "stream",
+                "Ports of TCP and UDP that the gateways open, as `server` blocks with `listen` and `proxy_pass`.",
+                "server { listen 8000; proxy_pass db.example.com:5432; }",
+            ),
         )
-    ),
-    NginxAnnotation(
-        name="stream-snippet",
-        read=_unread,
-        value="configuration of nginx",
-        example="server { listen 8000; proxy_pass 127.0.0.1:80; }",
-        refused="streams are not configured by Ingresses here: write the Service's annotations",
-        guards=True,
-        risk=Risk.CRITICAL,
     ),
 )
 REMOVED = tuple(

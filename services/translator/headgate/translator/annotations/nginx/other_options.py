@@ -11,7 +11,6 @@ REFUSED: Final = (
     ("modsecurity-snippet", _NO_MODSECURITY, True),
     ("enable-owasp-modsecurity-crs", _NO_MODSECURITY, True),
     ("main-snippet", "there is no process of nginx that it could configure", False),
-    ("stream-snippet", _NOT_YET, False),
     ("proxy-add-original-uri-header", _NOT_YET, False),
     ("ssl-reject-handshake", _NOT_YET, False),
     ("skip-access-log-urls", _NOT_YET, False),

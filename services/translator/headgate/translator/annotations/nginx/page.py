@@ -25,6 +25,9 @@ is a path, bodies of requests have 1 MiB at most. If the paths of one Ingress ar
 in other Ingresses of its namespace too. What the oldest Ingress of a host says of authentication, addresses, redirects,
 limits and cross-origin requests holds for paths of the host that no Ingress has; what comes through there is a 404.
 
+Another prefix, as `--annotations-prefix` gives ingress-nginx, is the setting `nginx_annotations_prefix` of translator
+and watchers (`HEADGATE_NGINX_ANNOTATIONS_PREFIX`). Then only annotations with that prefix are read.
+
 An annotation of Headgate's own goes before one of Apache APISIX, and that before one of ingress-nginx.
 
 | mark | what it means |

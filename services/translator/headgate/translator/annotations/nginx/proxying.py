@@ -10,6 +10,7 @@ PROTOCOLS = {
     "HTTPS": BackendProtocol.HTTPS,
     "GRPC": BackendProtocol.H2C,
     "GRPCS": BackendProtocol.H2,
+    "FCGI": BackendProtocol.FCGI,
     "AUTO_HTTP": None,
 }
 """None: as the client's scheme."""
@@ -21,11 +22,12 @@ PROXYING = (
         name="backend-protocol",
         sets="upstream.protocol",
         read=values.option(PROTOCOLS, ignores_case=True),
-        value="`HTTP`, `HTTPS`, `GRPC`, `GRPCS`, `AUTO_HTTP`",
+        value="`HTTP`, `HTTPS`, `GRPC`, `GRPCS`, `FCGI`, `AUTO_HTTP`",
         default="HTTP",
         does="What is spoken with the endpoints. `AUTO_HTTP` is what the client speaks.",
         example="HTTPS",
-        approximation="`FCGI` is not spoken",
+        approximation="headers, `upstream-vhost` and timeouts hold for `FCGI` as for `HTTP`, and `Proxy` is not passed "
+        "on; ingress-nginx passes the client's own headers and has nginx' times",
     ),
     NginxAnnotation(
         name="proxy-connect-timeout",
@@ -176,18 +178,23 @@ PROXYING = (
     ),
     NginxAnnotation(
         name="fastcgi-index",
-        read=values.basic,
+        sets="fastcgi.index",
+        read=values.file_name,
         value="file name",
+        does="Script of paths that end with a slash, for `backend-protocol: FCGI`.",
         example="index.php",
-        ignored="FastCGI is not spoken: put a web server before it",
+        drops=True,
         risk=Risk.MEDIUM,
     ),
     NginxAnnotation(
         name="fastcgi-params-configmap",
+        sets="fastcgi.params",
         read=values.basic,
         value="namespace/ConfigMap",
+        does="Parameters for `backend-protocol: FCGI`, beside those of nginx' own `fastcgi_params`. Values may have "
+        "nginx' variables of the request.",
         example="default/params",
-        ignored="FastCGI is not spoken: put a web server before it",
+        drops=True,
         risk=Risk.MEDIUM,
     ),
 )

@@ -7,8 +7,15 @@ from headgate.translator.snippets.compose import compose
 from headgate.translator.snippets.interpret import interpret
 from headgate.translator.snippets.level import NOTHING, Location, UpstreamTlsSetting
 from headgate.translator.snippets.scope import ANY_CONSTANTS, Context, Scope
+from headgate.translator.snippets.streams import read_streams
 
 SNIPPETS_FOLLOWED: Final = "directives that have a meaning here are followed, and a snippet with another one is refused"
+
+
+def streams(text: str) -> str:
+    """Take a snippet of the stream block that can be followed."""
+    read_streams(text)
+    return text
 
 
 def snippet(context: Context) -> Callable[[str], str]:

@@ -158,6 +158,7 @@ target = _text(_PATH_WITH_CAPTURES, "a path of letters, digits and -._~/: with c
 server_name = _text(_SERVER_NAME, "a host name")
 
 
+file_name = _text(re.compile(r"[A-Za-z0-9._-]+"), "the name of a file, such as index.php")
 service_name = _text(_SERVICE, "the name of a Service")
 
 

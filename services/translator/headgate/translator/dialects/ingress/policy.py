@@ -26,7 +26,6 @@ from headgate.translator.annotations.apisix import (
     apisix_annotations,
     read_apisix_annotations,
 )
-from headgate.translator.annotations.nginx import NGINX_PREFIX
 from headgate.translator.annotations.reading import field_of
 from headgate.translator.dialects.ingress.canary import read_canary
 from headgate.translator.dialects.ingress.document import class_name
@@ -99,7 +98,7 @@ def read_policy(
     if of_apisix:
         policy = _add_apisix(ref, policy, of_apisix, class_name(manifest), lookups)
     if nginx is not None:
-        policy = _add_nginx(ref, policy, nginx)
+        policy = _add_nginx(ref, policy, nginx, lookups.settings.nginx.annotations_prefix)
     target = ObjectTarget(INGRESS.group, INGRESS.kind, ref.namespace, ref.name)
     found = lookups.attached(ROUTE_POLICIES, target)
     return policy if found == NO_ROUTE_POLICY else _add_policy(ref, policy, found)
@@ -115,13 +114,15 @@ def _add_policy(ref: ObjectRef, policy: IngressPolicy, found: RoutePolicy) -> In
     )
 
 
-def _add_nginx(ref: ObjectRef, policy: IngressPolicy, nginx: NginxPolicy) -> IngressPolicy:
+def _add_nginx(ref: ObjectRef, policy: IngressPolicy, nginx: NginxPolicy, prefix: str) -> IngressPolicy:
     """Add what annotations of ingress-nginx say of all routes alike; ours and those of Apache APISIX go before them."""
     unreadable = (*nginx.reading.unreadable, *nginx.unreadable)
+    if nginx.canary is None and not unreadable:
+        return policy
     return replace(
         policy,
         canary=policy.canary or nginx.canary,
-        refusal=policy.refusal or _refusal(ref, unreadable, NGINX_PREFIX),
+        refusal=policy.refusal or _refusal(ref, unreadable, f"{prefix}/"),
     )
 
 

@@ -5,8 +5,9 @@ known to its upstream, and comes back to the object from there. So no endpoint e
 if its ports or addresses change.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from sys import intern
 
 from headgate.common.problems import Problem, Severity
@@ -16,6 +17,7 @@ from headgate.common.table import (
     Canary,
     ClientAuth,
     Condition,
+    Not,
     PathMatch,
     PathType,
     Provenance,
@@ -33,6 +35,7 @@ from headgate.translator.dialects.ingress.legacy import is_legacy, restore_field
 from headgate.translator.dialects.ingress.nginx.client_tls import TLS_FIELD, over
 from headgate.translator.dialects.ingress.nginx.facts import is_of_nginx_controller
 from headgate.translator.dialects.ingress.nginx.ingress import NginxIngress
+from headgate.translator.dialects.ingress.nginx.mains import Speech, speech_of, speech_of_canary
 from headgate.translator.dialects.ingress.nginx.passthrough import passed_through
 from headgate.translator.dialects.ingress.parse import (
     Backend,
@@ -43,6 +46,7 @@ from headgate.translator.dialects.ingress.parse import (
     parse_ingress,
 )
 from headgate.translator.dialects.ingress.policy import IngressPolicy, read_policy
+from headgate.translator.dialects.ingress.routing import ask_routing, routed, upstreams_of
 from headgate.translator.dialects.ingress.unknown_fields import find_unknown_fields
 from headgate.translator.fragments.fragment import (
     BackendUse,
@@ -61,11 +65,12 @@ from headgate.translator.objects.document import identify
 from headgate.translator.sources.addresses import CLASS_ADDRESSES
 from headgate.translator.sources.certificates import PAIR, SECRETS, covers, stand_in
 from headgate.translator.sources.policies import BACKEND_POLICIES, BackendPolicy, ServicePortTarget
-from headgate.translator.upstreams.overridden import OverriddenService, Override
+from headgate.translator.upstreams.overridden import OverriddenService
 from headgate.translator.world.graph import Lookups
 
 KIND = "Ingress"
 _SHOWN_NAMES = 5
+_SHARED_BACKENDS = 16_384
 _RULE, _DEFAULT_BACKEND = Rank(), Rank(is_default=True)
 _CATCH_ALL_DISABLED = Problem(
     severity=Severity.WARNING,
@@ -78,11 +83,14 @@ _CATCH_ALL = PathMatch(type=PathType.PREFIX, value="/")
 
 def translate_ingress(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) -> Fragment:
     """Return what an Ingress that is ours contributes."""
-    legacy = is_legacy(manifest)
+    legacy, class_named = is_legacy(manifest), class_name(manifest)
     nginx = NginxIngress(ref, manifest, lookups)
     policy = read_policy(ref, manifest, lookups, nginx.policy)
     problems: list[Problem] = []
-    spec = parse_ingress(upgrade(manifest) if legacy else manifest, problems, policy.path_type or nginx.path_type)
+    upgraded = upgrade(manifest) if legacy else manifest
+    spec = parse_ingress(upgraded, problems, policy.path_type or nginx.path_type)
+    is_others = nginx.policy is not None or policy.canary is not None
+    routings = () if is_others else ask_routing(ref, upgraded, lookups)
     if legacy:
         problems = restore_problems(problems)
     policy = _within_bounds(ref, policy, spec, problems)
@@ -94,47 +102,58 @@ def translate_ingress(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) ->
     if legacy or not spec.is_clean:
         problems += find_unknown_fields(manifest)
     written: Callable[[str], str] = restore_field if legacy else str
-    backends = _Backends(ref, policy, lookups, nginx)
+    speeches = {} if policy.canary is None else speech_of_canary(ref, spec, nginx, lookups)
+    backends = _Backends(ref, policy, lookups, nginx, speeches, upstreams_of(routings))
     routes = [
         *_rule_routes(ref, spec, backends, nginx, problems),
         *_default_routes(ref, spec, backends, nginx, written),
     ]
     hosts = tuple(dict.fromkeys(rule.host for rule in spec.rules))
+    is_canary = policy.canary is not None
+    streams = nginx.streams
+    if nginx.is_passed_through and not is_canary:
+        streams = (*streams, *passed_through(ref, spec.rules, nginx.service_port))
     fragment = Fragment(
         identity=identify(ref, manifest),
         shares_hosts_with=policy.shares_hosts_with,
         hosts=hosts,
-        routes=tuple(routes),
-        backends=(*_backend_uses(spec, backends, written), *policy.backends, *nginx.backends),
+        routes=tuple(routes if is_canary else _with_policies(routes, ref, policy, nginx)),
+        backends=(
+            *_backend_uses(spec, backends, written),
+            *policy.backends,
+            *nginx.backends,
+            *(use for use, _ in streams),
+            *(() if is_canary else _refusal_uses(ref, policy)),
+        ),
+        streams=tuple(claim for _, claim in streams),
+        entries=nginx.groups,
+        tls=() if is_canary else _tls_claims(hosts or (ANY_HOST,), policy, nginx),
         names=tuple(claim for entry in spec.tls for claim in _claim_names(ref, entry, lookups, nginx, problems)),
         problems=tuple(problems),
-        addresses=lookups.attached(CLASS_ADDRESSES, class_name(manifest)),
-        leaves_addresses=_leaves_addresses(manifest, lookups),
+        addresses=lookups.attached(CLASS_ADDRESSES, class_named),
+        leaves_addresses=_leaves_addresses(class_named, lookups),
         secures_hosts=nginx.has_tls,
     )
-    if policy.canary is not None:
-        return _as_canary(fragment, policy, policy.canary, nginx)
-    if not policy.concerns_routes and policy.tls is None and nginx.policy is None:
-        further = tuple(nginx.further(routes))
-        return replace(fragment, routes=(*routes, *further)) if further else fragment
-    if nginx.is_passed_through:
-        passed = tuple(passed_through(ref, spec.rules, nginx.service_port))
-        backends_of_passed, streams = tuple(use for use, _ in passed), tuple(claim for _, claim in passed)
-        fragment = replace(fragment, backends=(*fragment.backends, *backends_of_passed), streams=streams)
-    changed = [_with_policy(claim, ref, policy, nginx) for claim in routes]
-    changed += nginx.rest(routes, lambda claim: _with_policy(claim, ref, policy, nginx))
-    return replace(
-        fragment,
-        routes=(*changed, *nginx.further(changed)),
-        backends=(*fragment.backends, *_refusal_uses(ref, policy)),
-        entries=nginx.groups,
-        tls=_tls_claims(hosts or (ANY_HOST,), policy, nginx),
-    )
+    if routings:
+        return routed(fragment, routings)
+    return fragment if policy.canary is None else _as_canary(fragment, policy, policy.canary, nginx)
 
 
-def _leaves_addresses(manifest: JsonObject, lookups: Lookups) -> bool:
-    """Whether an ingress-nginx beside us goes on writing the addresses of an Ingress."""
-    return not lookups.settings.nginx.take_status and is_of_nginx_controller(lookups, class_name(manifest))
+def _with_policies(
+    routes: list[RouteClaim], ref: ObjectRef, policy: IngressPolicy, nginx: NginxIngress
+) -> Iterator[RouteClaim]:
+    """Yield the routes with what annotations and policies say of them, and the routes that there are besides."""
+    if policy.concerns_routes or nginx.policy is not None:
+        changed = [_with_policy(claim, ref, policy, nginx) for claim in routes]
+        changed += nginx.rest(routes, lambda claim: _with_policy(claim, ref, policy, nginx))
+        routes = changed
+    yield from routes
+    yield from nginx.further(routes)
+
+
+def _leaves_addresses(class_named: str | None, lookups: Lookups) -> bool:
+    """Whether an ingress-nginx beside us goes on writing the addresses of Ingresses of a class."""
+    return not lookups.settings.nginx.take_status and is_of_nginx_controller(lookups, class_named)
 
 
 def _within_bounds(ref: ObjectRef, policy: IngressPolicy, spec: IngressSpec, problems: list[Problem]) -> IngressPolicy:
@@ -157,13 +176,23 @@ def _within_bounds(ref: ObjectRef, policy: IngressPolicy, spec: IngressSpec, pro
 class _Backends:
     """What the backends of one Ingress are in the table."""
 
-    def __init__(self, ref: ObjectRef, policy: IngressPolicy, lookups: Lookups, nginx: NginxIngress) -> None:
+    def __init__(
+        self,
+        ref: ObjectRef,
+        policy: IngressPolicy,
+        lookups: Lookups,
+        nginx: NginxIngress,
+        speeches: Mapping[str, Speech],
+        upstreams: Mapping[str, UpstreamRef],
+    ) -> None:
         self._ref, self._policy, self._lookups, self._nginx = ref, policy, lookups, nginx
-        self._override = Override.of(nginx.upstream) if nginx.upstream.said else None
-        self._secured = Override.of(nginx.secured_upstream) if nginx.follows_scheme else None
+        self._own_speech, self._speeches = speech_of(nginx), speeches
         self._uses_cluster_ip = nginx.uses_cluster_ip
         self._namespace = policy.namespace or ref.namespace
         self._found: dict[tuple[str, int | str], BackendPolicy | None] = {}
+        self._ports: dict[tuple[str, int | str], int | str] = {}
+        self._upstreams: dict[tuple[Backend, bool], UpstreamRef] = {}
+        self._said_upstreams = upstreams
 
     def _policy_of(self, backend: ServiceBackend) -> BackendPolicy | None:
         key = (backend.service, backend.port)
@@ -173,16 +202,29 @@ class _Backends:
         return self._found[key]
 
     def _port_of(self, backend: ServiceBackend) -> int | str:
-        return self._nginx.service_port(self._namespace, backend)
+        key = (backend.service, backend.port)
+        if key not in self._ports:
+            self._ports[key] = self._nginx.service_port(self._namespace, backend)
+        return self._ports[key]
 
-    @property
-    def follows_scheme(self) -> bool:
+    def _speech(self, backend: Backend) -> Speech:
+        return self._speeches.get(backend.field, self._own_speech)
+
+    def follows_scheme(self, backend: Backend) -> bool:
         """Whether a backend is a second upstream for requests that came over TLS."""
-        return self._secured is not None
+        return self._speech(backend).follows_scheme
 
     def upstream(self, backend: Backend, *, is_secured: bool = False) -> UpstreamRef:
         """Return the upstream that a backend stands for; `is_secured`: for requests that came over TLS."""
-        override = self._secured if is_secured else self._override
+        key = backend, is_secured
+        if key not in self._upstreams:
+            said = self._said_upstreams.get(backend.field)
+            self._upstreams[key] = said if said is not None else self._find(backend, is_secured)
+        return self._upstreams[key]
+
+    def _find(self, backend: Backend, is_secured: bool) -> UpstreamRef:
+        speech = self._speech(backend)
+        override = speech.secured if is_secured else speech.plain
         cluster, protocol = self._ref.cluster, self._policy.protocol
         if isinstance(backend, ResourceBackend):
             return ResourceRef(cluster, self._ref.namespace, backend.api_group, backend.kind, backend.name)
@@ -227,6 +269,8 @@ def _with_policy(claim: RouteClaim, ref: ObjectRef, policy: IngressPolicy, nginx
 
 def _rank(rank: Rank, policy: IngressPolicy, when: Condition | None) -> Rank:
     """Return the rank of a route by the annotations and policies; one that is refused has none by its priorities."""
+    if when is None and rank is _RULE and policy.patch is NO_ROUTE_PATCH and policy.refusal is None:
+        return rank
     change: JsonObject = {"comparisons": count_comparisons(when)}
     if policy.refusal is not None:
         change["is_unreadable"] = policy.is_unreadable
@@ -247,11 +291,12 @@ def _refusal_uses(ref: ObjectRef, policy: IngressPolicy) -> Iterator[BackendUse]
 def _as_canary(fragment: Fragment, policy: IngressPolicy, canary: Canary, nginx: NginxIngress) -> Fragment:
     """A canary has no routes, hosts and TLS of its own. One that cannot be read takes nothing."""
     narrowed = narrow(canary, policy.patch.when)
+    secured = {claim.field for claim in fragment.routes if claim.route.when is OVER_TLS}
     claims = (
         CanaryClaim(
             claim.host,
             claim.route.path,
-            narrowed.model_copy(update={"upstream": claim.route.backends[0].upstream}),
+            _taking(narrowed, claim.route, has_secured=claim.field in secured),
             claim.field,
             claim.is_alias,
         )
@@ -260,6 +305,12 @@ def _as_canary(fragment: Fragment, policy: IngressPolicy, canary: Canary, nginx:
     return replace(
         fragment, hosts=(), routes=(), names=(), secures_hosts=False, canaries=() if policy.refusal else tuple(claims)
     )
+
+
+def _taking(canary: Canary, route: Route, *, has_secured: bool) -> Canary:
+    """Return what a route says as a canary; `has_secured`: there is another route for requests over TLS."""
+    when = Not(negated=OVER_TLS) if has_secured and route.when is None else route.when
+    return narrow(canary, when).model_copy(update={"upstream": route.backends[0].upstream})
 
 
 def _rule_routes(
@@ -281,7 +332,7 @@ def _rule_routes(
                 continue
             claim = _claim(ref, rule.host, match, path.backend, backends, path.field)
             yield claim
-            if backends.follows_scheme:
+            if backends.follows_scheme(path.backend):
                 yield _secured(claim, backends.upstream(path.backend, is_secured=True))
 
 
@@ -304,6 +355,12 @@ def _default_routes(
             yield _claim(ref, host, _CATCH_ALL, spec.default_backend, backends, field, is_default=True)
 
 
+@lru_cache(maxsize=_SHARED_BACKENDS)
+def _backends_of(upstream: str) -> tuple[TableBackend, ...]:
+    """Return the one value for all routes with an upstream: many Ingresses have the same few."""
+    return (TableBackend(upstream=upstream),)
+
+
 def _claim(
     ref: ObjectRef,
     host: str,
@@ -318,7 +375,7 @@ def _claim(
     route = Route(
         name=f"{ref.cluster}/{ref.namespace}/{ref.name} {match.type} {match.value}",
         path=match,
-        backends=(TableBackend(upstream=backends.upstream(backend).key),),
+        backends=_backends_of(backends.upstream(backend).key),
         provenance=Provenance(cluster=ref.cluster, kind=KIND, namespace=ref.namespace, name=ref.name, rule=field),
         rank=_DEFAULT_BACKEND if is_default else _RULE,
         **backends.route_fields(backend),
@@ -336,7 +393,7 @@ def _backend_uses(spec: IngressSpec, backends: _Backends, written: Callable[[str
         port = "name" if isinstance(backend.port, str) else "number"
         name_field, port_field = written(f"{backend.field}.name"), written(f"{backend.field}.port.{port}")
         yield BackendUse(upstream, intern(name_field), intern(port_field))
-        if backends.follows_scheme:
+        if backends.follows_scheme(backend):
             yield BackendUse(backends.upstream(backend, is_secured=True), intern(name_field), intern(port_field))
 
 

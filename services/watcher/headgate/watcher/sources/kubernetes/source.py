@@ -4,23 +4,41 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 from pathlib import Path
 from random import Random
 
-from headgate.common.resources import ALL_KINDS, KindChoice, Narrowing, ResourceKind, WatchMode
+from headgate.common.resources import ALL_KINDS, JsonObject, KindChoice, Narrowing, ResourceKind, WatchMode
+from headgate.common.resources.references import CONFIG_MAPS, NGINX_PREFIX, Referent
 from headgate.common.service.tasks import cancel, run_together
 from headgate.watcher.api.kinds import Discovery, WatchTarget
 from headgate.watcher.api.transport import KubernetesTransport
 from headgate.watcher.api.trouble import TroubleLog
+from headgate.watcher.objects.secrets import TLS_TYPE
 from headgate.watcher.sources import SourceEvent
 from headgate.watcher.sources.kubernetes.follower import KindFollower
+from headgate.watcher.sources.kubernetes.listing import list_target
+from headgate.watcher.sources.kubernetes.named_only import KindObject, NamedOnly
 from headgate.watcher.sources.kubernetes.outages import Outages
+from headgate.watcher.sources.kubernetes.references import References
 
 QUEUE = 256
 """Events that wait for the publisher; when there are more nothing is read from the API server."""
-TLS_SELECTOR = "type=kubernetes.io/tls"
-"""Secrets of other types are none of our business unless that is asked for, and never reach us."""
+TLS_SELECTOR = f"type={TLS_TYPE}"
 OTHER_SECRETS_SELECTOR = "type!=kubernetes.io/service-account-token,type!=helm.sh/release.v1"
+OTHER_CONFIG_MAPS_SELECTOR = "metadata.name!=kube-root-ca.crt"
+"""That one is in every namespace."""
+
+
+class SecretScope(StrEnum):
+    """Which Secrets are read."""
+
+    TLS = "tls"
+    """Those of type kubernetes.io/tls; others never reach us."""
+    REFERENCED = "referenced"
+    """Those, and others that an object names; of what else is seen nothing is kept."""
+    ALL = "all"
+    """All that people write."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +49,14 @@ class KubernetesScope:
     """Only these; empty for all. With a list, namespaced Roles are enough."""
     ingress_selector: str = ""
     """Label selector for Ingresses, as kubectl takes it; empty for all."""
-    reads_all_secrets: bool = False
-    """Not only those of type kubernetes.io/tls."""
+    secrets: SecretScope = SecretScope.TLS
     reads_pods: bool = False
     config_maps: tuple[str, ...] = ()
     """ConfigMaps that are read, as `namespace/name`."""
+    follows_config_maps: bool = False
+    """Whether those are read too that objects name."""
+    nginx_prefix: str = NGINX_PREFIX
+    """Of the annotations of ingress-nginx that name Secrets and ConfigMaps."""
     reads_cluster_scoped: bool = True
     """What has no namespace, as IngressClasses, and no Role can permit. Without it and with a list of namespaces no
     list and no watch goes beyond these."""
@@ -47,7 +68,7 @@ class KubernetesScope:
     def _reads(self, kind: ResourceKind) -> bool:
         is_wanted = self.reads_pods or kind.watch is not WatchMode.PODS
         if kind.watch is WatchMode.NAMED:
-            is_wanted = bool(self._named())
+            is_wanted = self.follows_config_maps or bool(self._named())
         return is_wanted and (self.reads_cluster_scoped or kind.namespaced)
 
     def _named(self) -> list[tuple[str, str]]:
@@ -59,15 +80,40 @@ class KubernetesScope:
 
     def targets_of(self, kind: ResourceKind, version: str) -> list[WatchTarget]:
         """Return the collections that a kind is read from."""
-        if kind.watch is WatchMode.NAMED:
+        if kind.watch is WatchMode.NAMED and not self.follows_config_maps:
             return [
                 WatchTarget(kind, version, namespace, "", f"metadata.name={name}") for namespace, name in self._named()
             ]
         labels = self.ingress_selector if kind.narrowed_by is Narrowing.LABELS else ""
         namespaces = self.namespaces if kind.namespaced and self.namespaces else ("",)
-        secrets = OTHER_SECRETS_SELECTOR if self.reads_all_secrets else TLS_SELECTOR
-        fields = secrets if kind.narrowed_by is Narrowing.SECRET_TYPES else ""
+        fields = self._field_selector(kind)
         return [WatchTarget(kind, version, namespace, labels, fields) for namespace in namespaces]
+
+    def _field_selector(self, kind: ResourceKind) -> str:
+        if kind.narrowed_by is Narrowing.SECRET_TYPES:
+            return TLS_SELECTOR if self.secrets is SecretScope.TLS else OTHER_SECRETS_SELECTOR
+        return OTHER_CONFIG_MAPS_SELECTOR if kind.watch is WatchMode.NAMED else ""
+
+    def is_by_reference(self, kind: ResourceKind) -> bool:
+        """Whether only those objects of a kind are reported that others name."""
+        if kind.narrowed_by is Narrowing.SECRET_TYPES:
+            return self.secrets is SecretScope.REFERENCED
+        return kind.watch is WatchMode.NAMED and self.follows_config_maps
+
+    def passes_unnamed(self, kind: ResourceKind, manifest: JsonObject) -> bool:
+        """Whether an object of such a kind is reported although no other names it."""
+        return kind.narrowed_by is Narrowing.SECRET_TYPES and manifest.get("type") == TLS_TYPE
+
+    def referents(self) -> list[Referent]:
+        """Return what the settings name."""
+        return [Referent(CONFIG_MAPS, *place) for place in self._named()]
+
+    def target_of(self, kind: ResourceKind, referent: Referent) -> WatchTarget | None:
+        """Return where one object is asked for by its name; None outside of the namespaces that are read."""
+        if self.namespaces and referent.namespace not in self.namespaces:
+            return None
+        selectors = filter(None, (f"metadata.name={referent.name}", self._field_selector(kind)))
+        return WatchTarget(kind, kind.versions[0], referent.namespace, "", ",".join(selectors))
 
 
 class KubernetesSource:
@@ -102,6 +148,14 @@ class KubernetesSource:
         self._choices = choices
         self._rng = rng or Random()  # noqa: S311 - jitter
         self._followers: list[KindFollower] = []
+        self._named = NamedOnly(
+            self.kinds,
+            [kind for kind in self.kinds if scope.is_by_reference(kind)],
+            References(scope.nginx_prefix, scope.referents()),
+            self._find,
+            self.relist,
+            scope.passes_unnamed,
+        )
 
     @property
     def heard_at(self) -> datetime | None:
@@ -144,11 +198,20 @@ class KubernetesSource:
         )
         try:
             while True:
-                yield await _get(queue, working)
+                for event in await self._named.take(await _get(queue, working)):
+                    yield event
         finally:
             await cancel(working)
             if self._owns_transport:
                 await self.transport.close()
+
+    async def find_unreported(self, kind: ResourceKind, manifest: JsonObject) -> Sequence[KindObject]:
+        """Return Secrets and ConfigMaps that an object would be the first to name."""
+        return await self._named.find_unreported(kind, manifest)
+
+    async def _find(self, kind: ResourceKind, referent: Referent) -> Sequence[JsonObject]:
+        target = self._scope.target_of(kind, referent)
+        return (await list_target(self.transport, target))[0] if target else ()
 
 
 async def _get(queue: asyncio.Queue[SourceEvent], working: "asyncio.Task[None]") -> SourceEvent:

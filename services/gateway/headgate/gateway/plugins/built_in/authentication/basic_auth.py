@@ -21,7 +21,7 @@ from headgate.gateway.plugins.interface.errors import Unforeseeable
 from headgate.gateway.plugins.kit.keyed import Keyed
 
 _REMEMBERED = 4096
-_MAX_WAITING = 256
+MAX_WAITING = 256
 """Checks under way and waiting, for each use of the plugin."""
 _THREADS = ThreadPoolExecutor(2, thread_name_prefix="passwords")
 """Apart from the loop's own threads, which look names up: guessing must not hold these up."""
@@ -105,7 +105,7 @@ class BasicAuth(Authenticator[BasicAuthConfig]):
     async def _check_slowly(
         self, request: Request, name: bytes, password: bytes, hashed: Hashed, *, is_known: bool
     ) -> Response | None:
-        if self._waiting >= _MAX_WAITING:
+        if self._waiting >= MAX_WAITING:
             return Response.refusal(503, "too many passwords to check")
         self._waiting += 1
         try:

@@ -57,6 +57,8 @@ class DigestAuth(Plugin[DigestAuthConfig]):
         if not self._nonces.use(given["nonce"], int(given["nc"], 16)):
             return self._refuse("the nonce is used up", is_stale=True)
         request.variables["remote_user"] = given["username"]
+        if self.config.user_header is not None:
+            request.headers.set(self.config.user_header, given["username"])
         if self.config.hide_credentials:
             request.headers.remove("Authorization")
         return None

@@ -6,20 +6,29 @@ The service is asked without the request's body, and told of it in `X-Forwarded-
 `signin` turns a 401 into a redirect (ingress-nginx `auth-signin`), and `cache` keeps answers for a while.
 """
 
-from collections.abc import Awaitable
+import contextlib
+from collections.abc import Awaitable, Collection, Iterator
+from urllib.parse import urljoin
 
 from headgate.common.patterns import compile_pattern
 from headgate.common.plugins.authentication.forward_auth import ForwardAuthConfig
 from headgate.common.plugins.fields import check_url, is_reserved
 from headgate.gateway.plugins.built_in.authentication.verdicts import Verdicts
-from headgate.gateway.plugins.interface import Headers, Plugin, PluginServices, Request, Response
-from headgate.gateway.plugins.kit.calls import CallFailed, call, call_url
+from headgate.gateway.plugins.interface import (
+    BodyTooLarge,
+    BuffersFull,
+    Headers,
+    Plugin,
+    PluginServices,
+    Request,
+    Response,
+)
+from headgate.gateway.plugins.kit.calls import AnswerTooLong, CallFailed, call, call_url
 from headgate.gateway.plugins.kit.patterns import Template, sendable
 
 _COOKIES = "forward-auth.cookies"
 _COOKIE_STATUSES = frozenset({200, 201, 204, 206, 301, 302, 303, 304, 307, 308})
 """Answers to which nginx's `add_header` adds."""
-_MAX_ANSWER = 1 << 20
 
 
 class ForwardAuth(Plugin[ForwardAuthConfig]):
@@ -47,18 +56,30 @@ class ForwardAuth(Plugin[ForwardAuthConfig]):
 
     async def _ask(self, request: Request) -> Response | None:
         config = self.config
-        question = await self._question(request)
         try:
+            question = await self._question(request)
             verdict = await self._call(request, question)
+        except BodyTooLarge as error:
+            if not config.status_on_long_body or isinstance(error, BuffersFull):
+                raise
+            return Response.refusal(config.status_on_long_body, str(error))
+        except AnswerTooLong as error:
+            if config.status_on_long_body:
+                return Response.refusal(config.status_on_long_body, str(error))
+            return self._go_without(request, error)
         except CallFailed as error:
-            self.services.logger.warning("forward-auth of %s: %s", request.route, error)
-            if config.allow_degradation:
-                self.drop_unverified(request)
-                return None
-            return Response.refusal(config.status_on_error, "the authentication service did not answer")
+            return self._go_without(request, error)
         if self._verdicts is not None:
             self._verdicts.keep(request, verdict)
         return self._judge(request, verdict)
+
+    def _go_without(self, request: Request, error: CallFailed) -> Response | None:
+        config = self.config
+        self.services.logger.warning("forward-auth of %s: %s", request.route, error)
+        if config.allow_degradation:
+            self.drop_unverified(request)
+            return None
+        return Response.refusal(config.status_on_error, "the authentication service did not answer")
 
     def drop_unverified(self, request: Request) -> None:
         """Take out of a request that comes in otherwise what only the service may tell the upstream."""
@@ -75,25 +96,35 @@ class ForwardAuth(Plugin[ForwardAuthConfig]):
 
     def on_response(self, request: Request, response: Response) -> None:
         """Hand the service's cookies to the client; sent to sign in is also whom another plugin refuses with 401."""
-        if self._signin is not None and response.status == 401 and not response.from_upstream:
+        if (
+            self._signin is not None
+            and self.config.signs_in_others
+            and response.status == 401
+            and not response.from_upstream
+        ):
             location = Headers([("Location", sendable(self._signin.render(request)))])
             response.replace(Response(302, location, b"", reason=response.reason))
         cookies = request.variables.get(_COOKIES)
-        if isinstance(cookies, list) and (self.config.always_set_cookie or response.status in _COOKIE_STATUSES):
+        if not isinstance(cookies, list):
+            return
+        names = self.config.cookie_names
+        if names is not None:
+            _drop_cookies(response.headers, names)
+        if self.config.always_set_cookie or response.status in _COOKIE_STATUSES:
             for cookie in cookies:
                 response.headers.add("Set-Cookie", cookie)
 
     async def _call(self, request: Request, question: Request) -> Response:
-        config, timeout_s = self.config, self.config.timeout / 1000
+        config, timeout_s, longest = self.config, self.config.timeout / 1000, self.config.max_answer_size
         if self._uri is None:
-            return await call(self.services, config, question, timeout_s=timeout_s, max_body=_MAX_ANSWER)
+            return await call(self.services, config, question, timeout_s=timeout_s, max_body=longest)
         url = sendable(self._uri.render(request))
         try:
             check_url(url)
         except ValueError:
             raise CallFailed("its uri is no URL with what this request has for its references") from None
         verify = config.ssl_verify
-        return await call_url(self.services, url, question, timeout_s=timeout_s, max_body=_MAX_ANSWER, verify=verify)
+        return await call_url(self.services, url, question, timeout_s=timeout_s, max_body=longest, verify=verify)
 
     async def _question(self, request: Request) -> Request:
         config = self.config
@@ -104,11 +135,8 @@ class ForwardAuth(Plugin[ForwardAuthConfig]):
             if shown and not lower.startswith("x-forwarded-"):
                 headers.add(name, value)
         if config.forwarded_headers:
-            headers.set("X-Forwarded-Proto", request.scheme)
-            headers.set("X-Forwarded-Method", request.method)
-            headers.set("X-Forwarded-Host", request.authority)
-            headers.set("X-Forwarded-Uri", request.original_target)
-            headers.set("X-Forwarded-For", request.client)
+            for name, value in self._told(request):
+                headers.set(name, value)
         for name, template in self._extra:
             value = template.render(request)
             if value:
@@ -116,9 +144,10 @@ class ForwardAuth(Plugin[ForwardAuthConfig]):
             else:
                 headers.remove(name)
         has_body = config.request_method == "POST" if config.request_body is None else config.request_body
+        has_body = has_body and request.content_length != 0
         body = await request.read_body(config.max_req_body_size) if has_body else b""
         return Request(
-            method=config.request_method,
+            method=request.method if config.keeps_method else config.request_method,
             scheme=request.scheme,
             host=request.host,
             path=config.path,
@@ -130,6 +159,27 @@ class ForwardAuth(Plugin[ForwardAuthConfig]):
             body=body,
         )
 
+    def _told(self, request: Request) -> Iterator[tuple[str, str]]:
+        """Yield what the service hears of the request in `X-Forwarded-*`."""
+        is_rewritten = self.config.tells_rewritten
+        told = {
+            "X-Forwarded-Proto": request.scheme,
+            "X-Forwarded-Method": request.method,
+            "X-Forwarded-Host": request.authority,
+            "X-Forwarded-Uri": request.target if is_rewritten else request.original_target,
+            "X-Forwarded-For": request.client,
+        }
+        if is_rewritten:
+            port = request.authority.rpartition("]")[2].partition(":")[2]
+            told["X-Forwarded-Port"] = port or ("443" if request.scheme == "https" else "80")
+        peer = request.fact("peer_addr")
+        if self.config.trusts_forwarded and peer not in ("", request.client):
+            claimed = {name: request.claims.get(name.lower().encode(), b"").decode("latin-1") for name in told}
+            told |= {name: value for name, value in claimed.items() if value}
+            if claimed["X-Forwarded-For"]:
+                told["X-Forwarded-For"] += f", {peer}"
+        yield from told.items()
+
     def _pass(self, request: Request, verdict: Response) -> None:
         for name in self.config.upstream_headers:
             _copy(verdict.headers, request.headers, name)
@@ -139,7 +189,11 @@ class ForwardAuth(Plugin[ForwardAuthConfig]):
             for name in sorted(names):
                 _copy(verdict.headers, request.headers, name)
         if self.config.response_cookies:
-            request.variables[_COOKIES] = verdict.headers.get_all("Set-Cookie")
+            wanted, cookies = self.config.cookie_names, verdict.headers.get_all("Set-Cookie")
+            if wanted is None:
+                request.variables[_COOKIES] = cookies
+            elif cookies:
+                request.variables[_COOKIES] = [cookie for cookie in cookies if _name_of(cookie) in wanted]
 
     def _refuse(self, request: Request, verdict: Response) -> Response:
         config = self.config
@@ -147,7 +201,8 @@ class ForwardAuth(Plugin[ForwardAuthConfig]):
         if verdict.status == 401 and self._signin is not None:
             location = Headers([("Location", sendable(self._signin.render(request)))])
             refusal = Response(302, location, b"", reason=reason)
-            _copy(verdict.headers, refusal.headers, "Set-Cookie")
+            if config.cookie_names is None:
+                _copy(verdict.headers, refusal.headers, "Set-Cookie")
             return refusal
         if config.strict_statuses and verdict.status not in (401, 403):
             return Response.refusal(500, reason)
@@ -159,9 +214,32 @@ class ForwardAuth(Plugin[ForwardAuthConfig]):
         else:
             refusal = Response(verdict.status, body=verdict.body, reason=reason)
             copied = ("Content-Type", "Content-Encoding", "WWW-Authenticate", "Location", *config.client_headers)
-        for name in copied:
+        for name in dict(verdict.headers) if config.all_client_headers else copied:
             _copy(verdict.headers, refusal.headers, name)
+        self._resolve_location(request, refusal.headers)
         return refusal
+
+    def _resolve_location(self, request: Request, headers: Headers) -> None:
+        location = headers.get("Location")
+        if not (self.config.resolves_location and location):
+            return
+        base = self._uri.render(request) if self._uri is not None else self.config.address
+        with contextlib.suppress(ValueError):
+            headers.set("Location", sendable(urljoin(base, location)))
+
+
+def _name_of(cookie: str) -> str:
+    return cookie.partition("=")[0].strip()
+
+
+def _drop_cookies(headers: Headers, names: Collection[str]) -> None:
+    """Take cookies of these names out of an answer."""
+    cookies = headers.get_all("Set-Cookie")
+    if any(_name_of(cookie) in names for cookie in cookies):
+        headers.remove("Set-Cookie")
+        for cookie in cookies:
+            if _name_of(cookie) not in names:
+                headers.add("Set-Cookie", cookie)
 
 
 def _copy(source: Headers, target: Headers, name: str) -> None:

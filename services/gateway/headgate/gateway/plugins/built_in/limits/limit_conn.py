@@ -66,8 +66,8 @@ class LimitConn(Plugin[LimitConnConfig]):
         self._counted_as = counted_as(config, services)
         self._leaving: set[asyncio.Task[None]] = set()
         if config.conn is not None:
-            key = KeyReader(config.key, config.key_type)
-            self._rules = [_Rule(config.conn, config.burst, key, self._counts(config.key))]
+            key = KeyReader(config.key, config.key_type, client=config.client)
+            self._rules = [_Rule(config.conn, config.burst, key, self._counts(f"{config.key} {config.client}"))]
         else:
             self._rules = [
                 _Rule(

@@ -6,12 +6,14 @@ times the rate, no delay).
 """
 
 import asyncio
+import math
 from collections.abc import Awaitable
-from typing import NamedTuple
+from typing import ClassVar
 
 from headgate.common.errors import StoreError
-from headgate.common.plugins.limits.limits import LimitReqConfig, RequestRate
-from headgate.gateway.plugins.interface import Plugin, PluginServices, Request, Response
+from headgate.common.plugins.limits.limits import LimitReqConfig
+from headgate.gateway.plugins.interface import Plugin, PluginConfig, PluginServices, Request, Response
+from headgate.gateway.plugins.kit.durations import duration_text
 from headgate.gateway.plugins.kit.keyed import Keyed, KeyReader, counted_as, exempted, not_counted, rejection
 
 
@@ -20,51 +22,59 @@ class _Bucket:
 
     def __init__(self, at: float) -> None:
         self.at = at
-        self.excess = 0.0
+        self.excess = -1.0
+        """Before its first request, which leaves it empty."""
 
 
-class _Rate(NamedTuple):
+class _Rate:
     """One rate with its buckets."""
 
-    rule: RequestRate
-    buckets: Keyed[_Bucket]
+    __slots__ = ("_buckets", "_max_delay_s", "burst", "rate")
 
-    def pour(self, key: str, now: float) -> float | None:
-        """Return what would be in the bucket before a request; None if the request does not fit."""
-        bucket = self.buckets.get(key)
-        if bucket is None:
-            return 0.0
-        excess = max(bucket.excess - self.rule.rate * (now - bucket.at) + 1, 0.0)
-        return None if excess > self.rule.burst else excess
+    def __init__(self, rate: float, burst: float, max_delay_s: float | None, buckets: Keyed[_Bucket]) -> None:
+        self.rate = rate
+        self.burst = burst
+        self._max_delay_s = max_delay_s
+        self._buckets = buckets
 
-    def keep(self, key: str, now: float, excess: float) -> None:
-        """Count a request."""
-        bucket = self.buckets.get(key)
-        if bucket is None:
-            self.buckets.put(key, _Bucket(now))
-        else:
-            bucket.excess, bucket.at = excess, now
+    def wait_s(self, excess: float) -> float | None:
+        """Return the seconds that a request waits which finds so much in the bucket; None if it does not fit."""
+        max_delay_s = self._max_delay_s
+        if max_delay_s is None:
+            return excess / self.rate if excess <= self.burst else None
+        over = excess - self.burst
+        wait_s = over / self.rate if over > 0 else 0.0
+        return wait_s if wait_s <= max_delay_s else None
+
+    def bucket(self, key: str, now: float) -> _Bucket:
+        """Return the bucket of a key, a new one if there is none."""
+        bucket = self._buckets.get(key)
+        return self._buckets.put(key, _Bucket(now)) if bucket is None else bucket
 
 
 class LimitReq(Plugin[LimitReqConfig]):
     """Keeps requests to a rate, or to several."""
 
-    name = "limit-req"
-    order = 1001
-    unforeseen = "counts requests"
-    Config = LimitReqConfig
+    name: ClassVar[str] = "limit-req"
+    order: ClassVar[int] = 1001
+    unforeseen: ClassVar[str] = "counts requests"
+    Config: ClassVar[type[PluginConfig]] = LimitReqConfig
 
     def __init__(self, config: LimitReqConfig, services: PluginServices) -> None:
         super().__init__(config, services)
         self._exempted = exempted(config)
-        self._key = KeyReader(config.key, config.key_type)
+        self._key = KeyReader(config.key, config.key_type, client=config.client)
+        is_address = config.key_type == "var" and config.key in ("remote_addr", "$remote_addr")
+        self._is_by_client = is_address and config.client is None
         self._shared = services.find_counters(config)
         self._counted_as = counted_as(config, services)
-        first = RequestRate.model_construct(rate=config.rate, burst=config.burst)
-        self._rates = [_Rate(rule, self._buckets(rule)) for rule in (first, *config.also)]
+        self._clock = services.clock
+        self._delays = not config.nodelay
+        rates = [(config.rate, config.burst), *((rule.rate, rule.burst) for rule in config.also)]
+        self._rates = [_Rate(rate, burst, config.max_delay, self._buckets(rate, burst)) for rate, burst in rates]
 
-    def _buckets(self, rule: RequestRate) -> Keyed[_Bucket]:
-        state_key = (self.name, self._counted_as, rule.rate, rule.burst, self.config.key)
+    def _buckets(self, rate: float, burst: float) -> Keyed[_Bucket]:
+        state_key = (self.name, self._counted_as, rate, burst, self.config.key, str(self.config.client))
         buckets: Keyed[_Bucket] = self.services.shared.get(state_key, Keyed)
         return buckets
 
@@ -72,33 +82,47 @@ class LimitReq(Plugin[LimitReqConfig]):
         """Refuse what is over rate and burst, delay what is over the rate."""
         if self._exempted is not None and request.client in self._exempted:
             return None
-        key = self._key.read(request) or request.client
+        key = request.client if self._is_by_client else self._key.read(request) or request.client
         if self._shared is not None:
             return self._pour_together(request, key)
-        now, delay_s = self.services.clock(), 0.0
-        counted: list[tuple[_Rate, float]] = []
+        now, delay_s = self._clock(), 0.0
+        counted: list[tuple[_Bucket, float]] = []
         for rate in self._rates:
-            excess = rate.pour(key, now)
-            if excess is None:  # a request that one rate refuses is counted by none
-                return rejection(self.config, "over the rate of requests")
-            counted.append((rate, excess))
-            delay_s = max(delay_s, excess / rate.rule.rate)
-        for rate, excess in counted:
-            rate.keep(key, now, excess)
-        return asyncio.sleep(delay_s) if delay_s > 0 and not self.config.nodelay else None
+            bucket = rate.bucket(key, now)
+            excess = bucket.excess - rate.rate * (now - bucket.at) + 1
+            excess = excess if excess > 0 else 0.0
+            wait_s = rate.wait_s(excess)
+            if wait_s is None:  # a request that one rate refuses is counted by none
+                return self._refuse(rate, excess)
+            counted.append((bucket, excess))
+            delay_s = wait_s if wait_s > delay_s else delay_s
+        for bucket, excess in counted:
+            bucket.excess, bucket.at = excess, now
+        return asyncio.sleep(delay_s) if delay_s > 0 and self._delays else None
+
+    def _refuse(self, rate: _Rate, excess: float) -> Response:
+        response = rejection(self.config, "over the rate of requests")
+        if self.config.max_delay is not None:
+            wait_s = (excess - rate.burst) / rate.rate
+            response.headers.set("Retry-After", str(math.ceil(wait_s)))
+            response.headers.set("X-Retry-In", duration_text(wait_s))
+        return response
 
     async def _pour_together(self, request: Request, key: str) -> Response | None:
         config, delay_s = self.config, 0.0
         assert self._shared is not None
-        for rate, burst in ((each.rule.rate, each.rule.burst) for each in self._rates):
+        for each in self._rates:
+            rate, burst = each.rate, each.burst
+            most = burst + rate * (config.max_delay or 0.0)
             place = f"headgate:limit-req:{self._counted_as}|{rate:g}|{burst:g}|{key}"
             try:
-                excess = await self._shared.pour(place, rate, burst)
+                excess, is_within = await self._shared.pour(place, rate, most)
             except StoreError as error:
                 return not_counted(config, self.services, request, str(error))
-            if excess is None:
-                return rejection(config, "over the rate of requests")
-            delay_s = max(delay_s, excess / rate)
+            wait_s = each.wait_s(min(excess, most)) if is_within else None
+            if wait_s is None:
+                return self._refuse(each, excess)
+            delay_s = max(delay_s, wait_s)
         if delay_s > 0 and not config.nodelay:
             await asyncio.sleep(delay_s)
         return None

@@ -13,7 +13,7 @@ MAX_PENDING: Final = 16 << 20
 """Bytes of entries that wait in one worker for one service; further ones are dropped."""
 SHORTEST_RETRY_S: Final = 0.1
 """Between two tries at a batch, whatever is configured, as a service may refuse at once."""
-_CLOSE_S = 3.0
+CLOSE_S = 3.0
 
 Send = Callable[[Sequence[bytes]], Awaitable[None]]
 """Sends entries; whatever it raises means that it failed."""
@@ -121,5 +121,5 @@ class Batches:
         if self._collected:
             self._flush()
         if self._sender is not None:
-            await asyncio.wait([self._sender], timeout=_CLOSE_S)
+            await asyncio.wait([self._sender], timeout=CLOSE_S)
             self._sender.cancel()

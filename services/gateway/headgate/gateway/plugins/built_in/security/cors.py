@@ -9,8 +9,10 @@ from typing import ClassVar, Final, Literal
 import re2
 
 from headgate.common.patterns import compile_pattern
+from headgate.common.plugins.fields import checked_value
 from headgate.common.plugins.security.cors import CorsConfig
-from headgate.gateway.plugins.interface import Plugin, PluginConfig, PluginServices, Request, Response
+from headgate.gateway.plugins.built_in.security.phased_cors import PhasedCors
+from headgate.gateway.plugins.interface import Headers, Plugin, PluginConfig, PluginServices, Request, Response
 
 _ALL_METHODS: Final = "GET,POST,PUT,DELETE,PATCH,HEAD,OPTIONS,CONNECT,TRACE"
 
@@ -42,6 +44,21 @@ class _Origins:
         return origin if any(pattern.search(raw) for pattern in self._patterns) else None
 
 
+def _constant_headers(config: CorsConfig) -> Headers:
+    """Return what is said to every origin that is allowed, but for what depends on request or answer."""
+    headers = Headers()
+    headers.add("Access-Control-Allow-Methods", _ALL_METHODS if config.allow_methods == "**" else config.allow_methods)
+    if config.max_age is not None:
+        headers.add("Access-Control-Max-Age", str(config.max_age))
+    if config.expose_headers not in ("", "**"):
+        headers.add("Access-Control-Expose-Headers", config.expose_headers)
+    if config.allow_credential:
+        headers.add("Access-Control-Allow-Credentials", "true")
+    if config.allow_headers not in ("", "**"):
+        headers.add("Access-Control-Allow-Headers", config.allow_headers)
+    return headers
+
+
 class Cors(Plugin[CorsConfig]):
     """Answers preflights and marks answers."""
 
@@ -55,13 +72,24 @@ class Cors(Plugin[CorsConfig]):
         super().__init__(config, services)
         only_patterns = config.allow_origins_by_regex and "allow_origins" not in config.model_fields_set
         self._origins = _Origins("" if only_patterns else config.allow_origins, config.allow_origins_by_regex)
+        others = _constant_headers(config)
+        self._names = ("Access-Control-Allow-Origin", *(name for name, _ in others))
+        self._other_lines = others.to_lines()
+        self._lines = b"Access-Control-Allow-Origin: *\r\n%b" % self._other_lines
+        """What most answers get, written once."""
         self._timing = None
         if config.timing_allow_origins or config.timing_allow_origins_by_regex:
             self._timing = _Origins(config.timing_allow_origins, config.timing_allow_origins_by_regex)
+        depends = self._timing is not None or "**" in (config.expose_headers, config.allow_headers)
+        self._is_same_for_all = config.unconditional and self._origins.any and not depends
+        """Whether answers get the same whatever the request says, which need not be searched then."""
+        self._phased = PhasedCors(config) if config.by_phase else None
 
     def on_request(self, request: Request) -> Response | None:
         """Answer a preflight."""
         request.variables[DECIDES] = True
+        if self._phased is not None:
+            return self._phased.preflight(request)
         if request.method != "OPTIONS":
             return None
         if not self.config.unconditional and "Access-Control-Request-Method" not in request.headers:
@@ -74,7 +102,13 @@ class Cors(Plugin[CorsConfig]):
     def on_response(self, request: Request, response: Response) -> None:
         """Say what the origin may do."""
         request.variables[DECIDES] = True
+        if self._phased is not None:
+            self._phased.answer(request, response)
+            return
         headers = response.headers
+        if self._is_same_for_all:
+            headers.set_lines(self._names, b"access-control-", self._lines)
+            return
         if not self._origins.any:
             headers.add_to_list("Vary", "Origin")
         origin = self._origin(request)
@@ -87,25 +121,25 @@ class Cors(Plugin[CorsConfig]):
         if allowed is None:
             return
         config = self.config
-        methods = _ALL_METHODS if config.allow_methods == "**" else config.allow_methods
-        headers.set("Access-Control-Allow-Origin", allowed)
-        headers.set("Access-Control-Allow-Methods", methods)
-        headers.set("Access-Control-Max-Age", str(config.max_age))
-        exposed = ",".join(dict(headers)) if config.expose_headers == "**" else config.expose_headers
+        exposed = ",".join(dict(headers)) if config.expose_headers == "**" else ""
+        lines = (
+            self._lines
+            if allowed == "*"
+            else b"Access-Control-Allow-Origin: %b\r\n%b"
+            % (
+                checked_value(allowed).encode("latin-1"),
+                self._other_lines,
+            )
+        )
+        headers.set_lines(self._names, b"access-control-", lines)
         if exposed:
             headers.set("Access-Control-Expose-Headers", exposed)
-        if config.allow_credential:
-            headers.set("Access-Control-Allow-Credentials", "true")
-        self._allow_headers(request, response)
+        if config.allow_headers == "**":
+            headers.add_to_list("Vary", "Access-Control-Request-Headers")
+            asked = request.headers.get("Access-Control-Request-Headers")
+            if asked:
+                headers.set("Access-Control-Allow-Headers", asked)
 
     def _origin(self, request: Request) -> str | None:
         """Return the origin that a request is of; empty for one of none that is treated as if it had one."""
         return request.headers.get("Origin", "" if self.config.unconditional else None)
-
-    def _allow_headers(self, request: Request, response: Response) -> None:
-        allowed: str | None = self.config.allow_headers
-        if allowed == "**":
-            response.headers.add_to_list("Vary", "Access-Control-Request-Headers")
-            allowed = request.headers.get("Access-Control-Request-Headers")
-        if allowed:
-            response.headers.set("Access-Control-Allow-Headers", allowed)

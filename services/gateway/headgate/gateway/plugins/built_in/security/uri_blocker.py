@@ -24,8 +24,11 @@ class UriBlocker(Plugin[UriBlockerConfig]):
 
     def on_request(self, request: Request) -> Response | None:
         """Refuse a request that a rule matches."""
-        path, target = request.original_path, request.original_target.encode("latin-1")
-        targets = {target, decoded(path) + target[len(path) :]}
+        if self.config.only_path:
+            targets = {request.path.encode("latin-1")}
+        else:
+            path, target = request.original_path, request.original_target.encode("latin-1")
+            targets = {target, decoded(path) + target[len(path) :]}
         if not any(rule.search(target) is not None for target in targets for rule in self._rules):
             return None
         config, reason = self.config, "blocked by a rule for its path or query"

@@ -1,9 +1,11 @@
 """`nginx-rewrite`: run what nginx's rewrite phase would: `set`, `if`, `rewrite`, `return` and `break`, in their order.
 
+Where a path is rewritten without `break`, the route is chosen again, as nginx looks for another location.
+
 Paths are compared as nginx does, decoded and without empty and dot segments, and encoded again where they are replaced.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 from urllib.parse import quote
@@ -22,7 +24,7 @@ from headgate.common.plugins.traffic.nginx_rewrite import (
     Test,
 )
 from headgate.common.plugins.variables import REFERENCE
-from headgate.gateway.plugins.interface import Headers, Plugin, PluginServices, Request, Response
+from headgate.gateway.plugins.interface import Foreseen, Headers, Passes, Plugin, PluginServices, Request, Response
 from headgate.gateway.plugins.interface.variables import variable
 from headgate.gateway.plugins.kit.decoded_paths import decoded
 from headgate.gateway.plugins.kit.patterns import SearchTime, Template, sendable, texts_caught
@@ -49,6 +51,8 @@ class _Run:
     time_left: SearchTime
     caught: tuple[str, ...] = ()
     is_path_changed: bool = False
+    chooses_again: bool = False
+    """The route is chosen again for the changed path."""
 
     def fill_in(self, template: Template) -> str:
         """Return a text with what it refers to."""
@@ -119,11 +123,13 @@ class NginxRewrite(Plugin[NginxRewriteConfig]):
         variables.update(mine)
         run = _Run(request, path, SearchTime(request.target))
         try:
-            outcome = _run(self._server, run)
+            # As in nginx the server's part runs once, before a location is looked for.
+            outcome = _run(self._server, run) if not request.routings else _FOLLOWS
             if isinstance(outcome, Response):
                 variables[BRANCH] = OF_SERVER
                 return outcome
-            outcome = _run(self._steps, run)
+            run.chooses_again = run.is_path_changed
+            outcome = _FOLLOWS if run.chooses_again else _run(self._steps, run)
             if isinstance(outcome, Response):
                 return outcome
         finally:
@@ -133,7 +139,12 @@ class NginxRewrite(Plugin[NginxRewriteConfig]):
                 variables.pop(name, None)
         if run.is_path_changed:
             request.path = quote(run.path.encode("latin-1"), safe=_IN_PATH)
-        return None
+        return request.choose_again() if run.chooses_again else None
+
+    def foresee(self, request: Request) -> Foreseen | Awaitable[Foreseen]:
+        """Say where a request goes on whose route is chosen again; what becomes of it there is not asked."""
+        answer = self.on_request(request)
+        return Passes(f"the route is chosen again for {request.target}") if request.chooses_again else answer
 
     def on_response(self, request: Request, response: Response) -> None:
         """Put a page in the place of an error of the gateway or of a plugin, but not of a text that `return` gives."""
@@ -161,7 +172,7 @@ class NginxRewrite(Plugin[NginxRewriteConfig]):
         if isinstance(step, ReturnStep):
             return _returning(step, content_type or self.config.default_type)
         if isinstance(step, BreakStep):
-            return lambda run: _ENDS
+            return _breaking
         holds, steps, branch = (
             _testing(step.test),
             [self._compile(each, content_type) for each in step.steps],
@@ -186,6 +197,11 @@ def _run(steps: Sequence[_Do], run: _Run) -> _Outcome:
     return _FOLLOWS
 
 
+def _breaking(run: _Run) -> _Outcome:
+    run.chooses_again = False
+    return _ENDS
+
+
 def _setting(step: SetStep) -> _Do:
     value, name = Template(step.value), step.variable
 
@@ -206,7 +222,7 @@ def _rewriting(step: RewriteStep) -> _Do:
     before, mark, after = step.replacement.removesuffix("?").partition("?")
     path, query = Template(before), Template(after)
     status = {"redirect": 302, "permanent": 301}.get(step.flag)
-    end = _ENDS if step.flag == "break" else _FOLLOWS
+    end = _ENDS if step.flag in ("break", "last") else _FOLLOWS
 
     def do(run: _Run) -> _Outcome:
         if not run.finds(pattern, run.path):
@@ -222,6 +238,7 @@ def _rewriting(step: RewriteStep) -> _Do:
             return Response.refusal(500, "a rewrite left an empty path")
         run.move_to(target)
         request.query = sendable(given)
+        run.chooses_again = step.flag != "break"
         return end
 
     return do

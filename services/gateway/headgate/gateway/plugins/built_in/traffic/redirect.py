@@ -5,9 +5,10 @@ import re
 from headgate.common.plugins.traffic.redirect import RedirectConfig
 from headgate.gateway.plugins.interface import Headers, Plugin, PluginServices, Request, Response
 from headgate.gateway.plugins.kit.patterns import Substitution, Template, sendable
-from headgate.gateway.proxy.heads.head import normal_host
+from headgate.gateway.proxy.heads.authority import normal_host
 
 _SAFE_METHODS = ("GET", "HEAD")
+_KEEPING = {301: 308, 302: 307}
 
 
 class Redirect(Plugin[RedirectConfig]):
@@ -22,7 +23,8 @@ class Redirect(Plugin[RedirectConfig]):
     def __init__(self, config: RedirectConfig, services: PluginServices) -> None:
         super().__init__(config, services)
         self._uri = Template(config.uri) if config.uri is not None else None
-        self._substitution = Substitution(*config.regex_uri) if config.regex_uri is not None else None
+        pair = config.regex_uri
+        self._substitution = Substitution(*pair, is_of_all=config.replaces_all) if pair is not None else None
         target = config.uri or (config.regex_uri or ("", ""))[1]
         self._names_host = target.startswith("//")
         """The author wrote a scheme-relative URL, as `//cdn.example$uri`."""
@@ -37,14 +39,18 @@ class Redirect(Plugin[RedirectConfig]):
             host = _bare_host(request.forwarded_host) or request.host
             if not host:
                 return Response.refusal(400, "without a Host it is unknown where to redirect to")
-            port = "" if config.https_port == 443 else f":{config.https_port}"
+            port = "" if config.https_port == 443 and not config.names_port else f":{config.https_port}"
             status = config.ret_code or (301 if request.method in _SAFE_METHODS else 308)
+            if config.keep_method and request.method != "GET":
+                status = _KEEPING.get(status, status)
             target = request.original_target
             target = target.removesuffix("/") if config.strip_trailing_slash else target
             return _redirection(status, f"https://{host}{port}{target}")
         location = self._location(request)
         if location is None:
             return None
+        if config.keep_method and request.method != "GET":
+            status = _KEEPING.get(status, status)
         if config.append_query_string and request.query:
             location += f"{'&' if '?' in location else '?'}{request.query}"
         return _redirection(status, location)

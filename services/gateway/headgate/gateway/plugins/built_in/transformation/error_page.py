@@ -7,13 +7,12 @@ the case as ingress-nginx's `custom-http-errors` tells its default backend: `X-C
 """
 
 from typing import Any
+from urllib.parse import quote_plus
 
 from headgate.common.plugins.transformation.error_page import ErrorPageConfig
 from headgate.gateway.plugins.interface import Headers, Plugin, PluginServices, Request, Response
-from headgate.gateway.plugins.kit.calls import CallFailed, call, call_url
+from headgate.gateway.plugins.kit.calls import CallFailed, call_upstream, call_url
 from headgate.gateway.plugins.kit.patterns import Template, sendable
-
-_HEADERS_KEPT = ("WWW-Authenticate", "Retry-After", "Allow", "Set-Cookie", "X-Request-Id")
 
 
 class ErrorPage(Plugin[ErrorPageConfig]):
@@ -26,6 +25,7 @@ class ErrorPage(Plugin[ErrorPageConfig]):
     def __init__(self, config: ErrorPageConfig, services: PluginServices) -> None:
         super().__init__(config, services)
         self._statuses = frozenset(code for first, last in config.statuses for code in range(first, last + 1))
+        self._target = services.find_group(config.group) if config.group is not None else config.upstream
         self._told = [(name, Template(value)) for name, value in config.headers.items()]
 
     def on_response(self, request: Request, response: Response) -> Any:
@@ -41,34 +41,45 @@ class ErrorPage(Plugin[ErrorPageConfig]):
 
     async def _replace(self, request: Request, response: Response) -> None:
         config = self.config
+        status = self._rewritten(response.status)
         try:
-            page = await self._ask(request, response.status)
+            page = await self._ask(request, status, response.status)
         except CallFailed as error:
             self.services.logger.warning("error-page of %s: %s", request.route, error)
             return
-        page.status = response.status if config.keep_status else page.status
+        page.status = status if config.keep_status else page.status
         self._put(page, response)
 
-    @staticmethod
-    def _put(page: Response, response: Response) -> None:
+    def _rewritten(self, status: int) -> int:
+        return next((to for first, last, to in self.config.rewrites if first <= status <= last), status)
+
+    def _put(self, page: Response, response: Response) -> None:
         """Put a page in the place of an error."""
-        for name in _HEADERS_KEPT:
+        for name in self.config.kept_headers:
             for value in response.headers.get_all(name):
                 page.headers.add(name, value)
         page.reason = response.reason
         page.from_upstream = response.from_upstream
         response.replace(page)
 
-    async def _ask(self, request: Request, status: int) -> Response:
+    def _path(self, request: Request, status: int, original: int) -> str:
+        if self.config.whole_url:
+            url = quote_plus(f"{request.scheme}://{request.authority}{request.target}", encoding="latin-1")
+        else:
+            url = sendable(request.original_target).replace("?", "%3F").replace("&", "%26")
+        path = self.config.path.replace("{status}", str(status)).replace("{originalStatus}", str(original))
+        return path.replace("{url}", url)
+
+    async def _ask(self, request: Request, status: int, original: int) -> Response:
         config = self.config
-        url = sendable(request.original_target).replace("?", "%3F").replace("&", "%26")
-        path = config.path.replace("{status}", str(status)).replace("{url}", url)
+        path = self._path(request, status, original)
         if config.forward_request and request.original_query:
             path += f"{'&' if '?' in path else '?'}{request.original_query}"
         question = Request(
             method=request.method if config.forward_request or request.method == "HEAD" else "GET",
             scheme=request.scheme,
             host=request.host,
+            authority=request.authority,
             path=path.partition("?")[0],
             query=path.partition("?")[2],
             headers=self._headers(request, status),
@@ -78,7 +89,10 @@ class ErrorPage(Plugin[ErrorPageConfig]):
             body=b"",
         )
         if config.uri is None:
-            return await call(self.services, config, question, timeout_s=config.timeout, max_body=config.max_body)
+            assert self._target is not None
+            return await call_upstream(
+                self.services, self._target, question, timeout_s=config.timeout, max_body=config.max_body
+            )
         return await call_url(
             self.services,
             config.uri.rstrip("/") + question.target,
@@ -89,16 +103,19 @@ class ErrorPage(Plugin[ErrorPageConfig]):
         )
 
     def _headers(self, request: Request, status: int) -> Headers:
-        headers = request.headers.copy() if self.config.forward_request else Headers()
-        for name in ("Accept", "Accept-Language", "User-Agent"):
+        config = self.config
+        shown = config.request_headers
+        headers = request.headers.copy() if config.forward_request or shown is None else Headers()
+        for name in shown or ():
             value = request.headers.get(name)
             if value is not None:
                 headers.set(name, value)
-        headers.set("X-Code", str(status))
-        headers.set("X-Format", request.headers.get("Accept") or "")
-        headers.set("X-Original-URI", request.original_target)
-        headers.set("X-Request-ID", request.id)
-        headers.set("X-Forwarded-Host", request.authority)
+        if config.tells_case:
+            headers.set("X-Code", str(status))
+            headers.set("X-Format", request.headers.get("Accept") or "")
+            headers.set("X-Original-URI", request.original_target)
+            headers.set("X-Request-ID", request.id)
+            headers.set("X-Forwarded-Host", request.authority)
         for name, template in self._told:
             headers.set(name, template.render(request))
         return headers

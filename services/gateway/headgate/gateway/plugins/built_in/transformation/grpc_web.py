@@ -48,17 +48,21 @@ class GrpcWeb(Plugin[GrpcWebConfig]):
         super().__init__(config, services)
         path = services.path
         is_prefix = path is not None and path.type in (PathType.PREFIX, PathType.STRING_PREFIX)
-        self._prefix = path.value if path is not None and is_prefix else ""
+        self._prefix = path.value if path is not None and is_prefix and not config.passes_others else ""
 
     def on_request(self, request: Request) -> Any:
         """Make a call of gRPC of the request."""
+        kind = (request.headers.get("Content-Type") or "").partition(";")[0].strip().lower()
+        if self.config.passes_others and not (kind in _IS_TEXT if request.method == "POST" else _asks_to_call(request)):
+            return None
+        if not self._is_let_in(request):
+            return Response.refusal(403, "the origin may not call")
         if request.method == "OPTIONS":
             return self._preflight(request)
         if request.method != "POST":
             response = Response.refusal(405, "calls of gRPC-Web are POSTs")
             response.headers.set("Allow", "POST, OPTIONS")
             return response
-        kind = (request.headers.get("Content-Type") or "").partition(";")[0].strip().lower()
         if kind not in _IS_TEXT:
             return Response.refusal(400, f"Content-Type is none of {', '.join(_IS_TEXT)}")
         request.variables[_CALLED_WITH] = kind
@@ -67,10 +71,18 @@ class GrpcWeb(Plugin[GrpcWebConfig]):
         request.headers.set("Content-Type", "application/grpc")
         return self._decode(request) if _IS_TEXT[kind] else None
 
+    def _is_let_in(self, request: Request) -> bool:
+        origins, origin = self.config.allow_origins, request.headers.get("Origin")
+        return origins is None or origin is None or "*" in origins or origin in origins
+
+    def _allowed(self, request: Request) -> str:
+        return "*" if self.config.allow_origins is None else request.headers.get("Origin") or "*"
+
     def _preflight(self, request: Request) -> Response:
         response = Response(204, reason="preflight")
+        request.variables[_CALLED_WITH] = ""
         if DECIDES not in request.variables:
-            response.headers.set("Access-Control-Allow-Origin", "*")
+            response.headers.set("Access-Control-Allow-Origin", self._allowed(request))
             response.headers.set("Access-Control-Allow-Methods", "POST")
             response.headers.set("Access-Control-Allow-Headers", self.config.cors_allow_headers)
         return response
@@ -86,8 +98,10 @@ class GrpcWeb(Plugin[GrpcWebConfig]):
     def body_filter(self, request: Request, response: Response) -> BodyFilter | None:
         """Open the answer to other origins, and put its trailers into its body."""
         headers = response.headers
+        if self.config.passes_others and _CALLED_WITH not in request.variables:
+            return None
         if DECIDES not in request.variables and "Access-Control-Allow-Origin" not in headers:
-            headers.set("Access-Control-Allow-Origin", "*")
+            headers.set("Access-Control-Allow-Origin", self._allowed(request))
         headers.add_to_list("Access-Control-Expose-Headers", "grpc-status")
         headers.add_to_list("Access-Control-Expose-Headers", "grpc-message")
         kind = request.variables.get(_CALLED_WITH)
@@ -95,6 +109,13 @@ class GrpcWeb(Plugin[GrpcWebConfig]):
             return None
         headers.set("Content-Type", kind)
         return None if "grpc-status" in headers else _Messages(is_text=_IS_TEXT[kind])
+
+
+def _asks_to_call(request: Request) -> bool:
+    """Whether a request is the preflight of a call."""
+    wanted = (request.headers.get("Access-Control-Request-Headers") or "").lower()
+    names = [name.strip() for name in wanted.split(",")]
+    return request.method == "OPTIONS" and "x-grpc-web" in names and "Origin" in request.headers
 
 
 def _decoded(text: bytes) -> bytes:

@@ -54,7 +54,7 @@ def _concerns_hosts(lookups: Lookups, question: NamespaceQuestion) -> bool:
     return any(lookups.find(stored, CONCERNS_HOSTS, namespace=question.namespace) for stored in _STORED)
 
 
-def _served(lookups: Lookups, index: Index[Document], question: HostQuestion) -> Iterator[JsonObject]:
+def served_with(lookups: Lookups, index: Index[Document], question: HostQuestion) -> Iterator[JsonObject]:
     """Yield the Ingresses of ours with a host of an index, the oldest first, without those that are dropped."""
     if not is_namespace_watched(lookups, question.namespace):
         return
@@ -81,10 +81,10 @@ def _is_left_out(manifest: JsonObject, settings: TranslationSettings) -> bool:
 
 
 def _host_facts(lookups: Lookups, question: HostQuestion) -> HostFacts:
-    aliased = next(_served(lookups, ALIASED_HOSTS, question), None)
-    with_snippet = next(_served(lookups, SNIPPET_HOSTS, question), None)
+    aliased = next(served_with(lookups, ALIASED_HOSTS, question), None)
+    with_snippet = next(served_with(lookups, SNIPPET_HOSTS, question), None)
     return HostFacts(
-        has_patterns=next(_served(lookups, PATTERN_HOSTS, question), None) is not None,
+        has_patterns=next(served_with(lookups, PATTERN_HOSTS, question), None) is not None,
         aliases=aliases_of(aliased) if aliased is not None else (),
         server_snippet=server_snippet_of(with_snippet) if with_snippet is not None else "",
     )
@@ -132,9 +132,14 @@ _IS_ADOPTED: Rule[ClassQuestion, bool] = Rule(
 _NO_FACTS: Final = HostFacts()
 
 
+def concerns_hosts(lookups: Lookups, namespace: str) -> bool:
+    """Whether an Ingress of a namespace says anything of hosts that others have to know."""
+    return not lookups.is_assumed and lookups.derive(_ANY_FACTS, NamespaceQuestion(lookups.cluster, namespace))
+
+
 def facts_of(lookups: Lookups, namespace: str, host: str) -> HostFacts:
     """Return what the Ingresses of a namespace say of a host; it is not looked up where none says anything of hosts."""
-    if lookups.is_assumed or not lookups.derive(_ANY_FACTS, NamespaceQuestion(lookups.cluster, namespace)):
+    if not concerns_hosts(lookups, namespace):
         return _NO_FACTS
     return lookups.derive(_HOST_FACTS, HostQuestion(lookups.cluster, namespace, host))
 

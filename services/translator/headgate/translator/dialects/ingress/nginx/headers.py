@@ -16,7 +16,7 @@ _NAME: Final = re.compile(r"[A-Za-z0-9_-]+")
 _VALUE: Final = re.compile(r"""[a-zA-Z0-9_ :;.,\\/"'?!(){}\[\]@<>=\-+*#$&`|~^%]+""")
 _DOLLAR: Final = "${literal_dollar ?? $}"
 """Stands for a `$` in templates: values of `custom-headers` have no variables, as with ingress-nginx."""
-_UNREAD: Final = "not found, or the watcher does not read it (HEADGATE_WATCH_CONFIG_MAPS)"
+UNREAD: Final = "not found, or the watcher does not read it (HEADGATE_WATCH_REFERENCED_CONFIG_MAPS)"
 
 
 def header_uses(ref: ObjectRef, reading: Reading, lookups: Lookups) -> tuple[PluginUse, ...]:
@@ -46,7 +46,7 @@ def named_headers(ref: ObjectRef, annotation: str, named: str, reading: Reading,
         return {}
     config_map = lookups.get(CONFIG_MAPS, namespace or ref.namespace, name)
     if config_map is None:
-        reading.close(annotation, f"ConfigMap {namespace or ref.namespace}/{name} {_UNREAD}")
+        reading.close(annotation, f"ConfigMap {namespace or ref.namespace}/{name} {UNREAD}")
         return {}
     headers = config_map.as_dict()
     wrong = next((name for name in headers if not _NAME.fullmatch(name) or is_reserved(name)), None)

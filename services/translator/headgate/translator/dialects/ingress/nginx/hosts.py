@@ -21,6 +21,11 @@ _USES_REGEX: Final = f"{NGINX_PREFIX}use-regex"
 _ALIAS: Final = f"{NGINX_PREFIX}server-alias"
 _SERVER_SNIPPET: Final = f"{NGINX_PREFIX}server-snippet"
 _MARKS: Final = (_REWRITES.encode(), _USES_REGEX.encode())
+_ALIAS_MARK: Final = _ALIAS.encode()
+_SNIPPET_MARK: Final = _SERVER_SNIPPET.encode()
+_HOST_MARKS: Final = (*_MARKS, _ALIAS_MARK, _SNIPPET_MARK)
+_OF_UPSTREAMS: Final = ("backend-protocol", "upstream-vhost", "proxy-ssl-secret", "connection-proxy-header", "snippet")
+_UPSTREAM_MARKS: Final = tuple(name.encode() for name in _OF_UPSTREAMS)
 
 
 def rule_hosts(manifest: JsonObject) -> Iterator[str]:
@@ -32,6 +37,8 @@ def rule_hosts(manifest: JsonObject) -> Iterator[str]:
 def makes_patterns(manifest: JsonObject) -> bool:
     """Whether an Ingress makes patterns of its hosts' paths."""
     annotations = as_object(metadata(manifest).get("annotations"))
+    if _USES_REGEX not in annotations and _REWRITES not in annotations:
+        return False
     try:
         if boolean(as_text(annotations.get(_USES_REGEX)).strip()):
             return True
@@ -69,7 +76,7 @@ def _pattern_hosts(document: Document) -> tuple[str, ...]:
 
 
 def _aliased_hosts(document: Document) -> tuple[str, ...]:
-    if _ALIAS.encode() not in document.content:
+    if _ALIAS_MARK not in document.content:
         return ()
     manifest = document.decode()
     return tuple(dict.fromkeys(rule_hosts(manifest))) if aliases_of(manifest) else ()
@@ -84,7 +91,7 @@ def aliases_of(manifest: JsonObject) -> tuple[str, ...]:
 
 
 def _snippet_hosts(document: Document) -> tuple[str, ...]:
-    if _SERVER_SNIPPET.encode() not in document.content:
+    if _SNIPPET_MARK not in document.content:
         return ()
     manifest = document.decode()
     return tuple(dict.fromkeys(rule_hosts(manifest))) if server_snippet_of(manifest) else ()
@@ -95,13 +102,20 @@ def server_snippet_of(manifest: JsonObject) -> str:
     return as_text(as_object(metadata(manifest).get("annotations")).get(_SERVER_SNIPPET)).strip()
 
 
+def _upstream_hosts(document: Document) -> tuple[str, ...]:
+    if not any(mark in document.content for mark in _UPSTREAM_MARKS):
+        return ()
+    return tuple(dict.fromkeys(rule_hosts(document.decode()))) or (ANY_HOST,)
+
+
 def _concerns_hosts(document: Document) -> tuple[str, ...]:
-    marks = (*_MARKS, _ALIAS.encode(), _SERVER_SNIPPET.encode())
-    return ("",) if any(mark in document.content for mark in marks) else ()
+    return ("",) if any(mark in document.content for mark in _HOST_MARKS) else ()
 
 
 CONCERNS_HOSTS: Final[Index[Document]] = Index("concerns hosts", _concerns_hosts)
 """Those of which other Ingresses of their hosts have to know. The other indexes are by host."""
+UPSTREAM_HOSTS: Final[Index[Document]] = Index("hosts with upstreams", _upstream_hosts)
+"""Of Ingresses that may say how their upstreams are spoken to, which holds for canaries of theirs too."""
 ALIASED_HOSTS: Final[Index[Document]] = Index("hosts with aliases", _aliased_hosts)
 SNIPPET_HOSTS: Final[Index[Document]] = Index("hosts with snippets", _snippet_hosts)
 PATTERN_HOSTS: Final[Index[Document]] = Index("hosts with patterns", _pattern_hosts)

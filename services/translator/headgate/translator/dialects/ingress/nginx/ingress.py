@@ -13,13 +13,14 @@ from headgate.common.plugins.traffic.nginx_rewrite import NginxRewriteConfig
 from headgate.common.plugins.traffic.proxy_rewrite import HeaderChanges, ProxyRewriteConfig
 from headgate.common.plugins.traffic.redirect import RedirectConfig
 from headgate.common.problems import Problem
-from headgate.common.resources import JsonObject, ObjectRef
+from headgate.common.resources import INGRESS, JsonObject, ObjectRef
 from headgate.common.table import (
     ANY_HOST,
     BackendGroup,
     BackendProtocol,
     BackendTls,
     Condition,
+    FastCgi,
     PathMatch,
     PathType,
     PluginUse,
@@ -27,23 +28,27 @@ from headgate.common.table import (
     Route,
     TlsPolicy,
 )
+from headgate.translator.annotations.nginx import NGINX_TABLE
 from headgate.translator.annotations.nginx.reading import nginx_annotations
 from headgate.translator.annotations.reading import Reading
 from headgate.translator.dialects.ingress.document import class_name
 from headgate.translator.dialects.ingress.nginx.access import NO_ACCESS, read_access
 from headgate.translator.dialects.ingress.nginx.client_tls import CHALLENGES, client_tls
 from headgate.translator.dialects.ingress.nginx.default_backend import DefaultBackend
-from headgate.translator.dialects.ingress.nginx.facts import facts_of, is_nginx_class
+from headgate.translator.dialects.ingress.nginx.facts import HostFacts, concerns_hosts, facts_of, is_nginx_class
+from headgate.translator.dialects.ingress.nginx.fastcgi import fastcgi
 from headgate.translator.dialects.ingress.nginx.headers import header_uses
 from headgate.translator.dialects.ingress.nginx.hosts import has_tls, makes_patterns
 from headgate.translator.dialects.ingress.nginx.inspection import forbidden_texts, mistyped_paths
 from headgate.translator.dialects.ingress.nginx.options import options_of
-from headgate.translator.dialects.ingress.nginx.policy import NginxPolicy, early, read_nginx_policy
+from headgate.translator.dialects.ingress.nginx.plugins import early
+from headgate.translator.dialects.ingress.nginx.policy import NginxPolicy, read_nginx_policy
 from headgate.translator.dialects.ingress.nginx.rest import rest_of_hosts
 from headgate.translator.dialects.ingress.nginx.snippets import Snippets, caught_as_variables, target_step
+from headgate.translator.dialects.ingress.nginx.streams import stream_claims
 from headgate.translator.dialects.ingress.nginx.upstream_tls import upstream_tls
 from headgate.translator.dialects.ingress.parse import Backend, PathRule, ResourceBackend, ServiceBackend
-from headgate.translator.fragments.fragment import BackendUse, RouteClaim
+from headgate.translator.fragments.fragment import BackendUse, RouteClaim, StreamClaim
 from headgate.translator.manifests.patches import NO_ROUTE_PATCH, NO_UPSTREAM_PATCH, OVER_TLS, RoutePatch, UpstreamPatch
 from headgate.translator.manifests.reading import shown
 from headgate.translator.sources.sharing import find_service
@@ -66,9 +71,11 @@ class NginxIngress:
         self.has_tls = has_tls(manifest)
         """Whether it has TLS for its hosts, whichever certificate is presented."""
         self._makes_patterns = False
+        self._facts: dict[str, HostFacts] = {}
         self._forbidden: tuple[Problem, ...] = ()
         self._mistyped: tuple[Problem, ...] = ()
         self._upstream_tls: BackendTls | None = None
+        self._fastcgi: FastCgi | None = None
         self._errors: DefaultBackend | None = None
         self._snippets: Snippets | None = None
         self._headers: tuple[PluginUse, ...] = ()
@@ -84,7 +91,14 @@ class NginxIngress:
         self._forbidden = forbidden_texts(manifest)
         if reading.group("inspection").get("is_strict", True):
             self._mistyped = mistyped_paths(manifest)
+        has_default = bool(lookups.settings.nginx.default_backend)
+        if policy.looks_up or has_default or concerns_hosts(lookups, ref.namespace):
+            self._look_up(manifest, reading)
+
+    def _look_up(self, manifest: JsonObject, reading: Reading) -> None:
+        ref, lookups = self._ref, self._lookups
         self._upstream_tls = upstream_tls(ref, reading, lookups)
+        self._fastcgi = fastcgi(ref, reading, lookups)
         self._errors = DefaultBackend(ref, reading, lookups)
         self._snippets = Snippets(ref, manifest, reading, lookups)
         self.tls = client_tls(ref, reading, lookups)
@@ -114,6 +128,8 @@ class NginxIngress:
         if self.policy is None:
             return NO_UPSTREAM_PATCH
         upstream = self.policy.upstream
+        if upstream.protocol is BackendProtocol.FCGI and self._fastcgi is not None:
+            return upstream.model_copy(update={"fastcgi": self._fastcgi})
         said = self._snippets.upstream_tls(of_grpc=upstream.protocol is BackendProtocol.H2) if self._snippets else {}
         if self._upstream_tls is None and not said:
             return upstream
@@ -164,12 +180,17 @@ class NginxIngress:
 
     def has_patterns(self, host: str) -> bool:
         """Whether all paths of a host are patterns."""
-        return self._makes_patterns or facts_of(self._lookups, self._ref.namespace, host).has_patterns
+        return self._makes_patterns or self._facts_of(host).has_patterns
+
+    def _facts_of(self, host: str) -> HostFacts:
+        if host not in self._facts:
+            self._facts[host] = facts_of(self._lookups, self._ref.namespace, host)
+        return self._facts[host]
 
     def match(self, host: str, rule: PathRule, problems: list[Problem]) -> PathMatch | None:
         """Return which paths a rule takes; None for a pattern that cannot be compiled, which is noted."""
         if not self.has_patterns(host):
-            return PathMatch(type=rule.type, value=rule.path)
+            return _plain_match(rule.type, rule.path)
         try:
             compile_perl_pattern(rule.path, ignore_case=True)
         except ValueError as error:
@@ -190,17 +211,21 @@ class NginxIngress:
         if redirect is not None:
             return RoutePatch(plugins=(redirect,))
         errors = self._errors.pages(claim.route) if self._errors is not None else ()
-        assert self._snippets is not None
-        rewrites = self._rewrite(policy, claim.route.path)
-        is_in_program = bool(rewrites) and self._snippets.has_program(claim)
-        snippets = self._snippets.patch(claim, policy.rewrite["target"] if is_in_program else "")
-        if is_in_program:
-            rewrites = _prefix_told(policy)
-        access = self._access.uses(claim.route.path.value, self._snippets.with_auth)
+        rewrites, of_snippets = self._rewrite(policy, claim.route.path), NO_ROUTE_PATCH
+        access: tuple[PluginUse, ...] = ()
+        if (snippets := self._snippets) is not None:
+            is_in_program = bool(rewrites) and snippets.has_program(claim)
+            of_snippets = snippets.patch(claim, policy.rewrite["target"] if is_in_program else "")
+            if is_in_program:
+                rewrites = _prefix_told(policy)
+            access = self._access.uses(claim.route.path.value, snippets.with_auth)
         forced = _to_https(policy, claim.route.path, policy.redirects.get("force_ssl", False))
         secured = _secured_uses(policy, claim) if self.has_tls else ()
-        plugins = (*access, *errors, *policy.patch.plugins, *self._headers, *forced, *rewrites, *secured)
-        patch = snippets.over(policy.patch.model_copy(update={"plugins": plugins}))
+        before, after = (*access, *errors), (*self._headers, *forced, *rewrites, *secured)
+        patch = policy.patch
+        if before or after:
+            patch = patch.model_copy(update={"plugins": (*before, *patch.plugins, *after)})
+        patch = of_snippets.over(patch)
         if patch.stickiness is not None and not patch.stickiness.path:
             sticky = patch.stickiness.model_copy(update={"path": self._cookie_path(claim)})
             patch = patch.model_copy(update={"stickiness": sticky})
@@ -220,6 +245,14 @@ class NginxIngress:
     def backends(self) -> tuple[BackendUse, ...]:
         """Upstreams besides those of the rules."""
         return self._errors.backends if self._errors is not None else ()
+
+    @property
+    def streams(self) -> tuple[tuple[BackendUse, StreamClaim], ...]:
+        """Ports that its `stream-snippet` opens."""
+        servers = self._snippets.streams if self._snippets is not None else ()
+        if not servers:
+            return ()
+        return tuple(stream_claims(self._ref, INGRESS.kind, NGINX_TABLE.field("stream-snippet"), servers))
 
     @property
     def groups(self) -> tuple[BackendGroup, ...]:
@@ -286,7 +319,7 @@ class NginxIngress:
 
     def aliases(self, host: str) -> tuple[str, ...]:
         """Return further hosts that have the routes of a host."""
-        return facts_of(self._lookups, self._ref.namespace, host).aliases
+        return self._facts_of(host).aliases
 
     def aliased(self, claims: Iterable[RouteClaim]) -> Iterator[RouteClaim]:
         """Yield the same routes at the aliases of their hosts."""
@@ -353,6 +386,12 @@ def _prefix_told(policy: NginxPolicy) -> tuple[PluginUse, ...]:
         return ()
     headers = HeaderChanges(set={"X-Forwarded-Prefix": caught_as_variables(prefix)})
     return (PluginUse.of(ProxyRewriteConfig(headers=headers)),)
+
+
+@lru_cache(maxsize=4096)
+def _plain_match(kind: PathType, path: str) -> PathMatch:
+    """Return the one value for all routes with a path, which is `/` of most."""
+    return PathMatch(type=kind, value=path)
 
 
 @lru_cache(maxsize=1024)

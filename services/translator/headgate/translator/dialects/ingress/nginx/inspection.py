@@ -21,6 +21,9 @@ _PLAIN_PATH: Final = re.compile(r"/[A-Za-z0-9._\-/]*")
 
 def forbidden_texts(manifest: JsonObject) -> tuple[Problem, ...]:
     """Return what of an Ingress' hosts, paths and TLS entries has such a text."""
+    spec = as_object(manifest.get("spec"))
+    if _FORBIDDEN.search("\n".join(_bare_texts(spec))) is None:
+        return ()
     return tuple(
         Problem(
             reason="ForbiddenText",
@@ -28,7 +31,7 @@ def forbidden_texts(manifest: JsonObject) -> tuple[Problem, ...]:
             value=shown(text),
             message=f"must not contain {found[0]!r}, which ingress-nginx forbids; nothing of the object is served",
         )
-        for field, text in _texts(as_object(manifest.get("spec")))
+        for field, text in _texts(spec)
         if (found := _FORBIDDEN.search(text)) is not None
     )
 
@@ -51,6 +54,17 @@ def _mistyped(spec: JsonObject) -> Iterator[Problem]:
                     message=f"with pathType {path['pathType']} a path has letters, digits and ._-/ only; a pattern "
                     "needs ImplementationSpecific (strict-validate-path-type of ingress-nginx)",
                 )
+
+
+def _bare_texts(spec: JsonObject) -> Iterator[str]:
+    """Yield those texts alone."""
+    for rule in map(as_object, as_list(spec.get("rules"))):
+        yield as_text(rule.get("host"))
+        for path in as_list(as_object(rule.get("http")).get("paths")):
+            yield as_text(as_object(path).get("path"))
+    for entry in map(as_object, as_list(spec.get("tls"))):
+        yield as_text(entry.get("secretName"))
+        yield from map(as_text, as_list(entry.get("hosts")))
 
 
 def _texts(spec: JsonObject) -> Iterator[tuple[str, str]]:

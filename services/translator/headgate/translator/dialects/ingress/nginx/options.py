@@ -25,6 +25,7 @@ from headgate.translator.annotations.reading import Reading
 from headgate.translator.dialects.ingress.nginx.client_connections import own_listeners
 from headgate.translator.dialects.ingress.nginx.default_backend import default_backend_of_all
 from headgate.translator.dialects.ingress.nginx.rest import NOT_FOUND
+from headgate.translator.dialects.ingress.nginx.streams import stream_claims
 from headgate.translator.fragments.fragment import (
     BackendUse,
     CertificateRef,
@@ -36,6 +37,7 @@ from headgate.translator.fragments.fragment import (
 )
 from headgate.translator.fragments.upstream_refs import ServicePortRef
 from headgate.translator.manifests.reading import shown
+from headgate.translator.snippets.streams import read_streams
 from headgate.translator.sources.certificates import SECRETS
 from headgate.translator.sources.config_maps import CONFIG_MAPS, ConfigMap
 from headgate.translator.world.graph import Level, Lookups, Rule
@@ -133,8 +135,13 @@ def translate_config_map(ref: ObjectRef, config_map: ConfigMap, lookups: Lookups
     if place == nginx.config_map:
         reading = read_options(config_map)
         names, faults = _default_certificate(ref.cluster, lookups)
+        servers = read_streams(reading.group("snippets").get("of_streams", ""))
+        streams = tuple(stream_claims(ref, "ConfigMap", OPTIONS.field("stream-snippet"), servers))
+        fragment = _of_other_hosts(ref, identity, reading.group("logging"), lookups)
         return replace(
-            _of_other_hosts(ref, identity, reading.group("logging"), lookups),
+            fragment,
+            backends=(*fragment.backends, *(use for use, _ in streams)),
+            streams=tuple(claim for _, claim in streams),
             names=names,
             own_listeners=own_listeners(ref, reading),
             problems=(*reading.problems, *faults),

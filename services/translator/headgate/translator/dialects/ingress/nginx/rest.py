@@ -52,10 +52,9 @@ def rest_of_hosts(
         if _is_everything(claim.route.path):
             first[claim.host] = claim
         first.setdefault(claim.host, claim)
-    says_something = answering is not None or any(map(reading.written, _GROUPS))
-    for host, claim in first.items():
-        if host == ANY_HOST or _is_everything(claim.route.path):
-            continue
+    found = {host: claim for host, claim in first.items() if host != ANY_HOST and not _is_everything(claim.route.path)}
+    says_something = bool(found) and (answering is not None or any(map(reading.written, _GROUPS)))
+    for host, claim in found.items():
         if not says_something:
             yield RouteClaim(host, _NOTHING_SAID, claim.field, is_rest=True)
             continue

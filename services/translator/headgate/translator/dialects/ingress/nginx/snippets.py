@@ -26,6 +26,7 @@ from headgate.translator.snippets.errors import SnippetError
 from headgate.translator.snippets.interpret import interpret
 from headgate.translator.snippets.level import NOTHING, AuthVariable, Level, Location, ProxyHeader, UpstreamTlsSetting
 from headgate.translator.snippets.scope import ANY_CONSTANTS, Context, Scope
+from headgate.translator.snippets.streams import StreamServer, read_streams
 from headgate.translator.world.graph import Lookups
 
 _NOT_ALLOWED: Final = (
@@ -43,6 +44,13 @@ class Snippets:
     def __init__(self, ref: ObjectRef, manifest: JsonObject, reading: Reading, lookups: Lookups) -> None:
         """Read the snippets; what cannot be followed goes to the reading."""
         self._ref, self._reading, self._lookups = ref, reading, lookups
+        self._location = self._server = ""
+        self._locations: tuple[Location, ...] = ()
+        self._upstream_tls: tuple[UpstreamTlsSetting, ...] = ()
+        self._variables: dict[str, str] = {}
+        self._auth = NOTHING
+        self.streams: tuple[StreamServer, ...] = ()
+        """Ports that are opened."""
         written = reading.group("snippets")
         # An Ingress by itself does not know the ConfigMap, which may allow them.
         is_allowed = lookups.settings.nginx.allow_snippets or lookups.is_assumed
@@ -59,12 +67,14 @@ class Snippets:
                 else:
                     reading.refuse(name, _NOT_ALLOWED)
             written = {}
-        self._location: str = written.get("location", "")
-        self._server: str = written.get("server", "")
-        self._locations: tuple[Location, ...] = ()
-        self._upstream_tls: tuple[UpstreamTlsSetting, ...] = ()
-        self._variables: dict[str, str] = {}
-        level = self._auth = NOTHING
+        if written:
+            self._read(written, manifest)
+        if not reading.group("asking").get("url"):
+            self._auth = interpret(of_auth, Scope(Context.AUTH)) if of_auth else NOTHING
+
+    def _read(self, written: Mapping[str, str], manifest: JsonObject) -> None:
+        self._location, self._server = written.get("location", ""), written.get("server", "")
+        level = NOTHING
         if self._server:
             level = self._check("server-snippet", self._server, Context.SERVER)
             self._locations = self._check_locations(level, rule_paths(manifest))
@@ -72,10 +82,16 @@ class Snippets:
             level = self._check("configuration-snippet", self._location, Context.LOCATION, level)
             self._upstream_tls = level.of(UpstreamTlsSetting)
             self._variables = {each.name: each.header for each in level.of(AuthVariable)}
+        self.streams = self._read_streams(written.get("stream", ""))
         if "auth" in written:
             self._auth = self._check("auth-snippet", written["auth"], Context.AUTH)
-        if not reading.group("asking").get("url"):
-            self._auth = interpret(of_auth, Scope(Context.AUTH)) if of_auth else NOTHING
+
+    def _read_streams(self, text: str) -> tuple[StreamServer, ...]:
+        try:
+            return read_streams(text) if text else ()
+        except SnippetError as error:
+            self._reading.refuse("stream-snippet", str(error))
+            return ()
 
     def _check(self, name: str, text: str, context: Context, server: Level = NOTHING) -> Level:
         """Read a snippet, and look whether it can be said in the table."""
@@ -138,7 +154,7 @@ class Snippets:
     def _composed(self, claim: RouteClaim) -> Composed | None:
         server = self._server_of(claim.host)
         text = _joined(self._of_locations, self._location)
-        if not text and server == NOTHING:
+        if not text and (server is NOTHING or server == NOTHING):
             return None
         try:
             return compose(server, interpret(text, Scope(Context.LOCATION, _constants(claim))))
@@ -152,6 +168,8 @@ class Snippets:
         """
         outer = interpret(self._of_http, Scope(Context.HTTP)) if self._of_http else NOTHING
         own = facts_of(self._lookups, self._ref.namespace, host).server_snippet if self._is_allowed else ""
+        if not own and not self._of_servers:
+            return outer
         for text in (_joined(own, self._of_servers), self._of_servers):
             try:
                 return within(outer, interpret(text, Scope(Context.SERVER)))

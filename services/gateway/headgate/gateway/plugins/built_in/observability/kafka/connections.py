@@ -58,7 +58,9 @@ class _Scram(ScramAuthenticator):  # type: ignore[misc]
         super().create_salted_password(salt, iterations)
 
 
-class _Connection(AIOKafkaConnection):  # type: ignore[misc]
+class Connection(AIOKafkaConnection):  # type: ignore[misc]
+    """A connection that the `Dialler` of its client's name opens."""
+
     def __init__(self, host: str, port: int, *, client_id: ClientName, **options: Any) -> None:
         super().__init__(host, port, client_id=client_id, **options)
         self._loop = _DiallingLoop(asyncio.get_running_loop(), client_id.dialler)
@@ -75,7 +77,7 @@ class _Connection(AIOKafkaConnection):  # type: ignore[misc]
 async def _create_conn(host: str, port: int, *, client_id: str, **options: Any) -> AIOKafkaConnection:
     if not isinstance(client_id, ClientName):
         return await create_conn(host, port, client_id=client_id, **options)
-    connection = _Connection(host, port, client_id=client_id, **options)
+    connection = Connection(host, port, client_id=client_id, **options)
     await connection.connect()
     return connection
 

@@ -13,11 +13,9 @@ from functools import lru_cache
 from typing import ClassVar, Protocol, TypeVar
 
 from headgate.common.plugins.transformation.compression import CompressionConfig
-from headgate.gateway.plugins.interface import BodyFilter, Plugin, PluginServices, Request, Response
+from headgate.gateway.plugins.interface import BodyFilter, Headers, Plugin, PluginServices, Request, Response
 
 _CANDIDATES = "compression.candidates"
-_PREFERENCE = ("zstd", "br", "gzip")
-"""Of codings that the client takes equally."""
 
 
 class Compressor(Protocol):
@@ -55,10 +53,13 @@ class Compression(Plugin[C]):
 
     def on_response(self, request: Request, response: Response) -> None:
         """Announce the coding if the answer may be compressed."""
-        if response.is_bodiless or not self._may_compress(request, response):
+        if response.is_bodiless or self._is_excluded(request):
             return
-        if self.config.vary:
+        may_compress = self._may_compress(request, response)
+        if self.config.vary and (self._is_taken(request) if self.config.vary_if_taken else may_compress):
             response.headers.add_to_list("Vary", "Accept-Encoding")
+        if not may_compress:
+            return
         candidates = request.variables.setdefault(_CANDIDATES, [])
         assert isinstance(candidates, list)
         candidates.append(self.coding)
@@ -68,7 +69,11 @@ class Compression(Plugin[C]):
         candidates = request.variables.get(_CANDIDATES)
         if not isinstance(candidates, list) or self.coding not in candidates or _is_encoded(response):
             return None
-        if chosen_coding(request.headers.get("Accept-Encoding") or "", tuple(candidates)) != self.coding:
+        config = self.config
+        accepted = request.headers.get("Accept-Encoding")
+        if accepted is not None and not config.heeds_any:
+            accepted = accepted.replace("*", "")
+        if chosen_coding(accepted, tuple(candidates), config.preference, config.default) != self.coding:
             return None
         headers = response.headers
         headers.set("Content-Encoding", self.coding)
@@ -80,6 +85,15 @@ class Compression(Plugin[C]):
         is_streamed = response.body is None and response.content_length is None
         return _Compressing(self.make_compressor(response), flushing=is_streamed)
 
+    def _is_taken(self, request: Request) -> bool:
+        accepted, config = request.headers.get("Accept-Encoding"), self.config
+        return chosen_coding(accepted, (self.coding,), config.preference, config.default) is not None
+
+    def _is_excluded(self, request: Request) -> bool:
+        if not self.config.excludes_requests:
+            return False
+        return _is_listed(_media_type(request.headers), self._excluded)
+
     def _may_compress(self, request: Request, response: Response) -> bool:
         headers = response.headers
         length = response.content_length if response.body is None else len(response.body)
@@ -89,12 +103,16 @@ class Compression(Plugin[C]):
             return False
         if "no-transform" in (headers.get("Cache-Control") or "").lower():
             return False
-        media_type = (headers.get("Content-Type") or "").partition(";")[0].strip().lower()
+        media_type = _media_type(headers)
         return _is_listed(media_type, self._types) and not _is_listed(media_type, self._excluded)
 
 
 def _is_encoded(response: Response) -> bool:
     return response.headers.get("Content-Encoding", "identity") not in ("", "identity")
+
+
+def _media_type(headers: Headers) -> str:
+    return (headers.get("Content-Type") or "").partition(";")[0].strip().lower()
 
 
 def _is_listed(media_type: str, listed: tuple[str, ...]) -> bool:
@@ -122,11 +140,23 @@ def _qualities(accepted: str) -> dict[str, float]:
 
 
 @lru_cache(1024)
-def chosen_coding(accepted: str, candidates: tuple[str, ...]) -> str | None:
-    """Choose the coding that a client likes best; None if it takes none, or likes the plain answer better."""
+def chosen_coding(
+    accepted: str | None, candidates: tuple[str, ...], preference: tuple[str, ...], default: str | None = None
+) -> str | None:
+    """Choose the coding that a client likes best; None if it takes none, or likes the plain answer better.
+
+    Args:
+        accepted: its Accept-Encoding, if it sent one.
+        candidates: codings that an answer may have.
+        preference: of codings that it likes equally.
+        default: for clients that do not say what they like.
+    """
+    if accepted is None:
+        return default if default in candidates else None
     qualities = _qualities(accepted)
     others = qualities.get("*", 0.0)
-    ranked = sorted(set(candidates), key=_PREFERENCE.index)
+    order = (default, *preference) if default is not None and "*" in qualities else preference
+    ranked = sorted(set(candidates), key=order.index)
     best = max(ranked, key=lambda coding: qualities.get(coding, others), default=None)
     if best is None:
         return None

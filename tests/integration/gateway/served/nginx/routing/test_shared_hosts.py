@@ -12,7 +12,7 @@ import pytest
 from fakes.gateway.served import HOST
 from fakes.translator.applied import World, world
 from fakes.translator.deltas import endpoint_slice, service
-from fakes.translator.nginx import nginx_ingress
+from fakes.translator.nginx import nginx_ingress, options
 from headgate.translator.world.settings import NginxSettings, TranslationSettings
 
 OLD, YOUNG = "2026-01-01T00:00:00Z", "2026-02-01T00:00:00Z"
@@ -61,6 +61,19 @@ async def test_aliases_of_a_guest_lead_to_its_own_routes_alone(shared: World) ->
     shared.proxy.apply(owners(), guests(server_alias="alias.example"))
     assert await shared.proxy.status("/guest", host="alias.example") == 200
     assert await shared.proxy.status("/App", host="alias.example") == 404
+
+
+async def test_a_pattern_as_an_alias_goes_before_rules_without_a_host_and_after_all_other_hosts(shared: World) -> None:
+    guest = guests(path="/", host="guest.example", server_alias="~.*")
+    shared.proxy.apply(owners(path="/"), owners("rest", path="/", host=""), guest)
+    assert await shared.proxy.bodies(1, "/") == ["one"]
+    assert await shared.proxy.bodies(1, "/", host="unknown.example") == ["two"]
+
+
+async def test_an_alias_of_high_risk_can_be_kept_out(shared: World) -> None:
+    shared.proxy.apply(options(annotations_risk_level="Medium"), owners("rest", path="/", host=""))
+    shared.proxy.apply(guests(path="/", host="guest.example", server_alias="~.*"))
+    assert await shared.proxy.bodies(1, "/", host="unknown.example") == ["one"]
 
 
 async def test_the_oldest_object_with_an_alias_owns_it(shared: World) -> None:

@@ -1,0 +1,1 @@
+"""FastCGI towards endpoints: https://fastcgi-archives.github.io/FastCGI_Specification.html."""

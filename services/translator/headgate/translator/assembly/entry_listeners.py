@@ -1,0 +1,64 @@
+"""The listeners of entry points: in the table while a virtual host names them, so that others open no port.
+
+Those that redirect are there in any case, as they answer without routes.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from headgate.common.table import Listener
+from headgate.translator.fragments.fragment import StreamPort
+
+
+class EntryListeners:
+    """The listeners that the operator's settings give, and which virtual hosts use them."""
+
+    def __init__(self, listeners: Iterable[Listener] = ()) -> None:
+        """Begin with none in use."""
+        self._listeners: Mapping[str, Listener] = {each.key: each for each in listeners}
+        self._users: dict[str, set[str]] = {}
+        self._used: dict[str, tuple[str, ...]] = {}
+
+    @property
+    def lasting(self) -> Iterator[Listener]:
+        """Those that are in the table whether a virtual host names them or not."""
+        return (each for each in self._listeners.values() if each.https_redirect is not None)
+
+    def use(self, host: str, listeners: tuple[str, ...]) -> tuple[list[Listener], list[str]]:
+        """Note which listeners a virtual host has; return those that come into use, and keys of those out of it."""
+        before = self._used.get(host, ())
+        if before == listeners:
+            return [], []
+        if listeners:
+            self._used[host] = listeners
+        else:
+            del self._used[host]
+        gone = [key for key in before if key not in listeners and self._leave(key, host)]
+        come = [key for key in listeners if key not in before and self._join(key, host)]
+        return [self._listeners[key] for key in come if key in self._listeners], gone
+
+    def _join(self, key: str, host: str) -> bool:
+        users = self._users.setdefault(key, set())
+        users.add(host)
+        return len(users) == 1
+
+    def _leave(self, key: str, host: str) -> bool:
+        users = self._users[key]
+        users.discard(host)
+        if not users:
+            del self._users[key]
+        return not users and key in self._listeners and self._listeners[key].https_redirect is None
+
+    def on_port(self, port: StreamPort, *, is_tls: bool) -> frozenset[str]:
+        """Return the keys of the listeners that have connections of a port: plain ones, or those over TLS."""
+        protocol = "https" if is_tls else "http"
+        return frozenset(
+            key
+            for key, each in self._listeners.items()
+            if not port.is_udp and each.port == port.port and each.protocol == protocol
+        )
+
+    def ports_of(self, listeners: Iterable[str]) -> Iterator[StreamPort]:
+        """Yield the ports of some listeners."""
+        for key in listeners:
+            if key in self._listeners:
+                yield StreamPort(False, self._listeners[key].port)

@@ -1,0 +1,194 @@
+"""Ingresses with annotations of Traefik, as Traefik reads them: each path is a rule, whose length is its priority."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from headgate.common.problems import Problem
+from headgate.common.table import TlsPolicy
+from headgate.common.table.tracing import Tracing
+from headgate.translator.annotations.reading import Reading
+from headgate.translator.annotations.traefik import TRAEFIK_PREFIX, TRAEFIK_TABLE, read_traefik_annotations
+from headgate.translator.dialects.traefik.document import TLS_OPTIONS
+from headgate.translator.dialects.traefik.middlewares.following import follow_provided, in_order
+from headgate.translator.dialects.traefik.middlewares.making import Made
+from headgate.translator.dialects.traefik.models.service import LoadBalancer
+from headgate.translator.dialects.traefik.references import BadReference, find_provided
+from headgate.translator.dialects.traefik.routes.entry_points import spots_of
+from headgate.translator.dialects.traefik.routes.tls import policy_of
+from headgate.translator.dialects.traefik.rules import RuleError, alternatives, parse_rule
+from headgate.translator.dialects.traefik.services.sticky import stickiness_of
+from headgate.translator.dialects.traefik.services.upstreams import BadService, upstream_of
+from headgate.translator.dialects.traefik.tls.options import NOBODY
+from headgate.translator.fragments.spots import Spot
+from headgate.translator.manifests.patches import RoutePatch
+from headgate.translator.manifests.specs import refuse
+from headgate.translator.sources.ingress_routing import (
+    IngressPath,
+    IngressRouting,
+    PathRouting,
+    RoutePlace,
+    RoutingQuestion,
+)
+from headgate.translator.sources.sharing import find_service
+from headgate.translator.world.graph import Lookups
+
+_MATCHERS: Final = {"Exact": "Path", "Prefix": "PathPrefix"}
+_UNTOLD: Final = ("tls.options", "tls.certresolver", "tls.domains.n.main", "tls.domains.n.sans")
+
+
+def routing_of(lookups: Lookups, question: RoutingQuestion) -> tuple[IngressRouting, ...]:
+    """Return what becomes of an Ingress that is Traefik's, for each of the spots where its routes are."""
+    return tuple(_Reading(lookups, question).routings())
+
+
+class _Reading:
+    """One Ingress, taken apart."""
+
+    def __init__(self, lookups: Lookups, question: RoutingQuestion) -> None:
+        self._lookups, self._question = lookups, question
+        self._annotations = read_traefik_annotations("Ingress", dict(question.annotations))
+        self._said = self._annotations.group("router")
+        self._problems: list[Problem] = list(self._annotations.problems)
+        self._made = Made()
+
+    def routings(self) -> Iterator[IngressRouting]:
+        said, problems, lookups = self._said, self._problems, self._lookups
+        spots = spots_of(
+            said.get("entrypoints", ()),
+            lookups.settings.entry_points,
+            has_tls=self._has_tls,
+            problems=problems,
+            field=_ENTRY_POINTS,
+            fits_both=True,
+        )
+        tls = self._tls()
+        for spot in spots:
+            yield self._routing(spot, tls)
+        if not spots:
+            yield IngressRouting(None, {}, RoutePatch(), problems=tuple(problems))
+
+    def _routing(self, spot: Spot, tls: TlsPolicy | None) -> IngressRouting:
+        problems, lookups, field = self._problems, self._lookups, _field("router.middlewares")
+        before = follow_provided(spot.middlewares, _ENTRY_POINTS, lookups, problems)
+        own = follow_provided(self._said.get("middlewares", ()), field, lookups, problems)
+        made = None if before is None or own is None else before.before(own)
+        if tls is None and not self._has_tls and spot.tls_options:
+            tls = self._policy(spot.tls_options, _ENTRY_POINTS)
+        refusal = _why_closed(self._annotations, problems, made)
+        if tls == NOBODY:
+            refusal = refusal or "its TLSOption cannot be followed, and may keep clients out"
+        self._made = in_order(made or Made())
+        paths = {path.field: self._path(path) for path in self._question.paths}
+        return IngressRouting(
+            spot=spot,
+            paths=paths,
+            patch=RoutePatch(plugins=self._made.plugins, **_observed(self._said)).over(self._made.route),
+            refusal=refusal,
+            tls=tls,
+            tls_field=_field("router.tls.options"),
+            uses=self._made.uses,
+            problems=tuple(dict.fromkeys(problems)),
+        )
+
+    @property
+    def _has_tls(self) -> bool:
+        names = {key.removeprefix(TRAEFIK_PREFIX).lower() for key, _ in self._question.annotations}
+        return bool(self._said.get("tls")) or any(name.startswith("router.tls.") for name in names)
+
+    def _tls(self) -> TlsPolicy | None:
+        named = self._said.get("options")
+        return self._policy(named, _field("router.tls.options")) if named and not self._lookups.is_assumed else None
+
+    def _policy(self, named: str, field: str) -> TlsPolicy:
+        try:
+            return policy_of(find_provided(TLS_OPTIONS, named, self._lookups), field, self._lookups, self._problems)
+        except BadReference as error:
+            self._problems.append(refuse(error.reason, field, f"{error}; no client is let in", named))
+            return NOBODY
+
+    # Paths
+
+    def _path(self, path: IngressPath) -> PathRouting:
+        places, priority = self._places(path)
+        if not path.port:
+            return PathRouting(places, priority)
+        service = find_service(self._lookups, self._question.namespace, path.service)
+        reading = read_traefik_annotations("Service", dict(service.of_traefik) if service is not None else {})
+        own: list[Problem] = list(reading.problems)
+        said = reading.group("service")
+        field = f"{path.field}.backend.service"
+        made = follow_provided(said.get("middlewares", ()), f"{field}.name", self._lookups, own)
+        refusal = _why_closed(reading, own, made)
+        made = made or Made()
+        both = in_order(self._made.before(made))
+        self._problems += own
+        self._made = self._made._replace(uses=self._made.uses + made.uses)
+        try:
+            written = _load_balancer(path, said, reading.group("cookie"))
+            upstream, _ = upstream_of(written, self._lookups.cluster, self._question.namespace, self._lookups)
+            stickiness = stickiness_of(written.sticky, f"{self._question.namespace}-{path.service}-{path.port}")
+        except (BadService, BadReference) as error:
+            self._problems.append(refuse(error.reason, f"{field}.name", str(error), path.service))
+            return PathRouting(places, priority, refusal=refusal or str(error))
+        plugins = both.plugins if made.plugins else ()
+        patch = RoutePatch(plugins=plugins, stickiness=stickiness).over(made.route)
+        return PathRouting(places, priority, patch, upstream, refusal)
+
+    def _places(self, path: IngressPath) -> tuple[tuple[RoutePlace, ...], int]:
+        default = self._lookups.settings.traefik.default_rule_syntax
+        syntax = {"": default, "default": default}.get(self._said.get("rulesyntax", ""), self._said.get("rulesyntax"))
+        matcher = _MATCHERS.get(path.type) or self._said.get("pathmatcher", "PathPrefix")
+        parts = [f"Host({_quoted(path.host)})"] if path.host else []
+        if path.host.startswith("*.") and syntax == "v2":
+            parts = [f"HostRegexp({_quoted('{subdomain:[a-zA-Z0-9-]+}.' + path.host[2:])})"]
+        parts += [f"{matcher}({_quoted(path.path)})"] if path.path else []
+        try:
+            rule = parse_rule(" && ".join(parts) or 'PathPrefix("/")', "v2" if syntax == "v2" else "v3")
+            found = alternatives(rule)
+        except (RuleError, ValueError) as error:
+            self._problems.append(refuse("InvalidRule", f"{path.field}.path", str(error), path.path))
+            return (), 0
+        return tuple(RoutePlace(*place) for place in found), rule.priority(self._said.get("priority", 0))
+
+
+_ENTRY_POINTS: Final = TRAEFIK_TABLE.field("router.entrypoints")
+
+
+def _field(name: str) -> str:
+    return TRAEFIK_TABLE.field(name)
+
+
+def _why_closed(reading: Reading, problems: list[Problem], made: Made | None) -> str:
+    """Return why what annotations are about is closed; empty if it is not."""
+    if reading.unreadable:
+        return f"{TRAEFIK_PREFIX}{reading.unreadable[0]} cannot be read"
+    return "" if made is not None else next((str(each) for each in problems if each.reason.startswith(_CLOSING)), "")
+
+
+_CLOSING: Final = ("Middleware", "InvalidMiddleware", "RefNotPermitted", "TooManyMiddlewares")
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _observed(said: Mapping[str, Any]) -> dict[str, Any]:
+    observed: dict[str, Any] = {}
+    if said.get("access_logs") is False:
+        observed["access_log_share"] = 0.0
+    if said.get("tracing") is False:
+        observed["tracing"] = Tracing(share=0.0, heeds_parent=False)
+    return observed
+
+
+def _load_balancer(path: IngressPath, said: Mapping[str, Any], cookie: Mapping[str, Any]) -> LoadBalancer:
+    """Return what the annotations of a Service say as a reference of an IngressRoute says it."""
+    return LoadBalancer.model_validate({"name": path.service, "port": path.port, **dict(_options(said, cookie))})
+
+
+def _options(said: Mapping[str, Any], cookie: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    names = {"scheme": "scheme", "passHostHeader": "pass_host", "nativeLB": "native_lb"}
+    yield from ((name, said[source]) for name, source in names.items() if source in said)
+    if said.get("sticky") or cookie:
+        spelt = {"httponly": "httpOnly", "samesite": "sameSite", "maxage": "maxAge"}
+        yield "sticky", {"cookie": {spelt.get(name, name): value for name, value in cookie.items()}}

@@ -1,0 +1,1 @@
+"""Routes: IngressRoutes to claims of hosts and paths."""

@@ -1,0 +1,41 @@
+"""What entry points say of all routes on them: middlewares, before the routes' own."""
+
+from typing import NamedTuple
+
+from headgate.common.problems import Problem
+from headgate.common.resources import ObjectRef
+from headgate.translator.dialects.traefik.middlewares.following import follow_provided
+from headgate.translator.dialects.traefik.middlewares.making import Made
+from headgate.translator.fragments.fragment import BackendUse
+from headgate.translator.fragments.spots import Spot
+from headgate.translator.fragments.upstream_refs import RefusalRef
+from headgate.translator.world.graph import Lookups
+
+FIELD = "spec.entryPoints"
+
+
+class OnSpot(NamedTuple):
+    """What holds for all routes at a spot."""
+
+    made: Made = Made()
+    refusal: RefusalRef | None = None
+    """Has the requests of all routes there, as a middleware cannot be followed."""
+
+    @property
+    def uses(self) -> tuple[BackendUse, ...]:
+        """Upstreams that it refers to."""
+        return self.made.uses if self.refusal is None else (BackendUse(self.refusal, FIELD, FIELD),)
+
+
+def on_spot(spot: Spot, ref: ObjectRef, kind: str, lookups: Lookups, problems: list[Problem]) -> OnSpot:
+    """Return what holds for all routes of an object at a spot."""
+    if not spot.middlewares:
+        return OnSpot()
+    own: list[Problem] = []
+    made = follow_provided(spot.middlewares, FIELD, lookups, own)
+    problems += own
+    if made is not None:
+        return OnSpot(made)
+    why = f"{kind} {ref.namespace}/{ref.name} refuses requests: a middleware of the entry point: {own[0].message}"
+    where = ",".join(spot.listeners) or "own"
+    return OnSpot(refusal=RefusalRef(ref.cluster, kind, ref.namespace, f"{ref.name}/{where}", why))

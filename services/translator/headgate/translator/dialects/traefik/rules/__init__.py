@@ -1,0 +1,24 @@
+"""Rules of Traefik: from their text to what routes of the table can say.
+
+    parse_rule(text, syntax) -> Rule        for HTTP; alternatives(rule) gives host, path and condition of each route
+    parse_tcp_rule(text, syntax) -> Rule    for TCP; stream_alternatives(rule) gives server names and networks
+
+Both raise `RuleError`, whose text names the column. `Rule.priority(given)` is what decides between routes.
+"""
+
+from headgate.translator.dialects.traefik.rules.errors import RuleError
+from headgate.translator.dialects.traefik.rules.normal_form import Alternative, alternatives
+from headgate.translator.dialects.traefik.rules.rule import Rule, Syntax, parse_rule, parse_tcp_rule
+from headgate.translator.dialects.traefik.rules.streams import StreamAlternative, stream_alternatives
+
+__all__ = [
+    "Alternative",
+    "Rule",
+    "RuleError",
+    "StreamAlternative",
+    "Syntax",
+    "alternatives",
+    "parse_rule",
+    "parse_tcp_rule",
+    "stream_alternatives",
+]

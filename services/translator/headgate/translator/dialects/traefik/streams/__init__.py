@@ -1,0 +1,1 @@
+"""IngressRouteTCP and IngressRouteUDP as routes of streams."""

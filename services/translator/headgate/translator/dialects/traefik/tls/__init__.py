@@ -1,0 +1,1 @@
+"""TLS with clients: TLSOptions as policies, and the certificates of TLSStores."""

@@ -1,0 +1,131 @@
+"""What settings say of entry points: redirections, middlewares, TLS, trust and timeouts, to the wire."""
+
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from fakes.gateway.ports import free_port
+from fakes.gateway.proxied import Client
+from fakes.gateway.served import HOST, Got, asking, read_answer
+from fakes.gateway.tls import Authority, unverified
+from fakes.translator.applied import World, world
+from fakes.translator.deltas import ingress
+from fakes.translator.traefik import middleware, resource, route, rule
+from headgate.translator.world.entry_point_settings import EntryPointSettings, read_entry_points
+from headgate.translator.world.settings import TranslationSettings
+
+ANY = rule(f"Host(`{HOST}`)", {"name": "one", "port": 80})
+
+
+class Site:
+    """A proxy with an entry point `api`."""
+
+    def __init__(self, made: World, api: int) -> None:
+        self.made, self.proxy, self.api = made, made.proxy, api
+
+    async def connect(self, *, tls: bool = False) -> Client:
+        return await self.proxy.proxy.connect(unverified() if tls else None, HOST, self.api)
+
+    async def ask(self, *, tls: bool = False, **more: Any) -> Got:
+        client = await self.connect(tls=tls)
+        await client.send(asking(**more))
+        return await read_answer(client)
+
+    @property
+    def asked(self) -> bytes:
+        """The last request that the server got."""
+        return self.made.servers["one"].heads[-1]
+
+
+@asynccontextmanager
+async def site(**written: Any) -> AsyncIterator[Site]:
+    """Run a proxy with options of `api`, or of `web` and `websecure`."""
+    api = free_port("127.0.0.1", socket.SOCK_STREAM)
+    own = {name: written.pop(name) for name in ("web", "websecure") if name in written}
+    read = {name: EntryPointSettings.model_validate(each) for name, each in own.items()}
+    read["api"] = EntryPointSettings.model_validate({"address": f":{api}", **written})
+    settings = TranslationSettings(entry_points=read_entry_points(read))
+    async with world("one", settings=settings) as made:
+        made.proxy.proxy.present(HOST, Authority().issue(HOST))
+        yield Site(made, api)
+
+
+@pytest.mark.parametrize(
+    ("to", "method", "status", "port"),
+    [("websecure", "GET", 301, ""), (":8443", "GET", 301, ":8443"), ("websecure", "POST", 308, "")],
+)
+@pytest.mark.parametrize("name", ["web", "api"])
+async def test_plain_requests_are_redirected(name: str, to: str, method: str, status: int, port: str) -> None:
+    options = {"http": {"redirections": {"entryPoint": {"to": to}}}}
+    async with site(**({"web": options} if name == "web" else options)) as one:
+        one.proxy.apply(route(ANY, spec={"entryPoints": ["web"]}))
+        asked = {"path": "/a?b", "method": method}
+        got = await one.proxy.get(**asked) if name == "web" else await one.ask(**asked)
+        assert (got.status, got["location"]) == (status, f"https://{HOST}{port}/a?b")
+
+
+async def test_a_redirection_may_be_for_the_moment() -> None:
+    redirections = {"entryPoint": {"to": "websecure", "permanent": False}}
+    async with site(http={"redirections": redirections}) as one:
+        assert [(await one.ask(method=method)).status for method in ("GET", "PUT")] == [302, 307]
+
+
+async def test_middlewares_of_an_entry_point_come_before_those_of_its_routes() -> None:
+    async with site(http={"middlewares": ["default-first@kubernetescrd"]}) as one:
+        one.proxy.apply(middleware("first", addPrefix={"prefix": "/a"}), middleware("own", addPrefix={"prefix": "/b"}))
+        one.proxy.apply(route({**ANY, "middlewares": [{"name": "own"}]}, spec={"entryPoints": ["web", "api"]}))
+        assert (await one.ask(path="/x")).status == 200
+        assert one.asked.startswith(b"GET /b/a/x ")
+        assert await one.proxy.status("/x") == 200
+        assert one.asked.startswith(b"GET /b/x ")
+
+
+@pytest.mark.parametrize("is_ingress", [False, True])
+async def test_a_middleware_of_an_entry_point_that_is_missing_closes_the_routes_there_alone(is_ingress: bool) -> None:
+    async with site(http={"middlewares": ["default-lost@kubernetescrd"]}) as one:
+        named = {"traefik.ingress.kubernetes.io/router.entrypoints": "web,api"}
+        closed = route(ANY, spec={"entryPoints": ["web", "api"]})
+        if is_ingress:
+            closed = ingress("web", host=HOST, service="one", annotations=named)
+        one.proxy.apply(closed)
+        assert [(await one.ask()).status, await one.proxy.status()] == [503, 200]
+        assert one.proxy.errors(closed) == ["MiddlewareNotFound"]
+
+
+async def test_routes_without_tls_have_that_of_their_entry_point() -> None:
+    async with site(http={"tls": {"options": "default-modern@kubernetescrd"}}) as one:
+        one.proxy.apply(route(ANY, spec={"entryPoints": ["api"]}))
+        one.proxy.apply(resource("TLSOption", "modern", {"minVersion": "VersionTLS13"}))
+        client = await one.connect(tls=True)
+        assert client.writer.get_extra_info("ssl_object").version() == "TLSv1.3"
+        await client.send(asking())
+        assert (await read_answer(client)).body == b"one"
+
+
+@pytest.mark.parametrize(
+    ("trust", "client"),
+    [({"trustedIPs": ["127.0.0.0/8"]}, "203.0.113.7"), ({"trustedIPs": ["192.0.2.1"]}, "127.0.0.1")],
+)
+async def test_forwarded_headers_of_trusted_peers_are_believed(trust: Any, client: str) -> None:
+    async with site(forwardedHeaders=trust) as one:
+        one.proxy.apply(route(ANY, spec={"entryPoints": ["api"]}))
+        await one.ask(X_Forwarded_For="203.0.113.7")
+        assert f"\r\nX-Real-IP: {client}\r\n".encode() in one.asked
+
+
+async def test_proxy_headers_name_the_client_and_forwarded_ones_do_not() -> None:
+    async with site(proxyProtocol={"insecure": True}) as one:
+        one.proxy.apply(route(ANY, spec={"entryPoints": ["api"]}))
+        client = await one.connect()
+        await client.send(b"PROXY TCP4 203.0.113.9 203.0.113.1 5555 80\r\n" + asking(X_Forwarded_For="192.0.2.77"))
+        assert (await read_answer(client)).status == 200
+        assert b"203.0.113.9" in one.asked
+
+
+async def test_connections_end_after_a_number_of_requests() -> None:
+    async with site(transport={"keepAliveMaxRequests": 1}) as one:
+        one.proxy.apply(route(ANY, spec={"entryPoints": ["api"]}))
+        assert (await one.ask())["connection"] == "close"

@@ -1,0 +1,285 @@
+"""IngressRouteTCPs as routes of streams."""
+
+from typing import Any
+
+import pytest
+
+from fakes.translator.deltas import endpoint_slice, service
+from fakes.translator.traefik_streams import Streams, resource, rule, tcp
+from headgate.common.table import BackendTls
+
+DB = ["db"]
+TLS: dict[str, Any] = {"secretName": "cert"}
+
+
+def test_without_tls_a_port_goes_to_a_service() -> None:
+    made = Streams(tcp(rule(), entryPoints=DB))
+    assert (made.route.protocol, made.route.port, made.route.server_names) == ("tcp", 5432, ())
+    (upstream,) = made.upstreams(made.route)
+    assert upstream.protocol == "tcp"
+    assert [(one.address, one.port) for one in upstream.endpoints] == [("10.0.0.1", 8080)]
+
+
+def test_tls_ends_here_and_its_certificate_is_presented_for_all_its_names() -> None:
+    made = Streams(tcp(rule("HostSNI(`db.a.com`)"), entryPoints=DB, tls=TLS))
+    assert (made.route.protocol, made.route.terminate, made.route.server_names) == ("tls", True, ("db.a.com",))
+    assert made.presented == {"a/default/cert": ("a.com",)}
+
+
+def test_tls_may_be_left_to_the_servers() -> None:
+    made = Streams(tcp(rule("HostSNI(`db.a.com`)"), entryPoints=DB, tls={**TLS, "passthrough": True}))
+    assert (made.route.protocol, made.route.terminate) == ("tls", False)
+    assert made.presented == {}
+
+
+def test_a_missing_certificate_is_said_and_the_route_is_served() -> None:
+    made = Streams(tcp(rule("HostSNI(`db.a.com`)"), entryPoints=DB, tls={"secretName": "absent"}))
+    assert made.said() == [("error", "SecretNotFound", "spec.tls.secretName")]
+    assert [route.server_names for route in made.routes] == [("db.a.com",)]
+
+
+def test_alternatives_of_a_rule_are_names_of_one_route() -> None:
+    made = Streams(tcp(rule("HostSNI(`A.com`) || HostSNI(`*.b.com`)"), entryPoints=DB, tls=TLS))
+    assert set(made.route.server_names) == {"a.com", "*.b.com"}
+
+
+def test_a_pattern_of_names_is_a_server_name() -> None:
+    made = Streams(tcp(rule("HostSNIRegexp(`^db[0-9]`)"), entryPoints=DB, tls=TLS))
+    assert made.route.server_names == ("~^db[0-9]",)
+
+
+def test_the_priority_is_the_length_of_the_rule_if_none_is_given() -> None:
+    rules = rule("HostSNI(`a.com`)"), rule("HostSNIRegexp(`a`)", priority=9), rule("HostSNI(`*`)")
+    made = Streams(tcp(*rules, entryPoints=DB, tls=TLS))
+    assert {route.server_names: route.priority for route in made.routes} == {("a.com",): 16, ("~a",): 9, (): -1}
+
+
+def test_networks_may_connect_alone() -> None:
+    made = Streams(tcp(rule("HostSNI(`*`) && ClientIP(`10.0.0.0/8`)"), entryPoints=DB))
+    assert made.route.allowed_networks == ("10.0.0.0/8",)
+
+
+def test_rules_of_the_older_syntax() -> None:
+    made = Streams(tcp(rule("HostSNI(`a.com`, `b.com`)", syntax="v2"), entryPoints=DB, tls=TLS))
+    assert made.route.server_names == ("a.com", "b.com")
+
+
+@pytest.mark.parametrize("is_secure", [True, False])
+def test_a_transport_says_how_servers_are_spoken_to_and_the_service_whether_over_tls(is_secure: bool) -> None:
+    spec = {"tls": {"serverName": "db.test", "insecureSkipVerify": True}, "proxyProtocol": {"version": 1}}
+    written = {"name": "web", "port": 80, "tls": is_secure, "serversTransport": "own"}
+    made = Streams(resource("ServersTransportTCP", "own", **spec), tcp(rule("HostSNI(`*`)", written), entryPoints=DB))
+    assert made.said() == []
+    (upstream,) = made.upstreams(made.route)
+    assert upstream.tls == (BackendTls(verify=False, server_name="db.test") if is_secure else None)
+    assert upstream.proxy_protocol == 1
+
+
+def test_a_transport_that_cannot_be_followed_refuses_the_share() -> None:
+    spec = {"tls": {"rootCAs": [{"secret": "missing"}]}}
+    written = {"name": "web", "port": 80, "tls": True, "serversTransport": "own"}
+    made = Streams(resource("ServersTransportTCP", "own", **spec), tcp(rule("HostSNI(`*`)", written), entryPoints=DB))
+    at = "spec.routes[0].services[0].serversTransport"
+    assert set(made.said()) == {
+        ("error", "InvalidServersTransport", at),
+        ("error", "SecretNotFound", "spec.tls.rootCAs[0]"),
+    }
+
+
+def test_connections_are_shared_by_weight() -> None:
+    services = [{"name": "web", "port": 80, "weight": 3}, {"name": "other", "port": 80}]
+    made = Streams(
+        service("other"), endpoint_slice("other", "10.0.0.2"), tcp(rule("HostSNI(`*`)", *services), entryPoints=DB)
+    )
+    assert [backend.weight for backend in made.route.backends] == [3, 1]
+    assert [one.provenance.name for one in made.upstreams(made.route)] == ["web", "other"]
+
+
+def test_a_missing_service_costs_its_own_share() -> None:
+    services = [{"name": "absent", "port": 80}, {"name": "web", "port": 80}]
+    made = Streams(tcp(rule("HostSNI(`*`)", *services), entryPoints=DB))
+    assert ("ServiceNotFound", "spec.routes[0].services[0].name") in [(one[1], one[2]) for one in made.said()]
+    absent, web = made.upstreams(made.routes[0])
+    assert absent.unavailable == "Service default/absent not found"
+    assert web.provenance.name == "web"
+
+
+def test_tls_towards_servers_is_verified() -> None:
+    made = Streams(tcp(rule("HostSNI(`*`)", {"name": "web", "port": 80, "tls": True}), entryPoints=DB))
+    (upstream,) = made.upstreams(made.route)
+    assert (upstream.protocol, upstream.tls) == ("tls", BackendTls(verify=True))
+
+
+@pytest.mark.parametrize(("written", "version"), [({}, 2), ({"version": 1}, 1)])
+def test_servers_may_get_the_proxy_protocol(written: Any, version: int) -> None:
+    made = Streams(tcp(rule("HostSNI(`*`)", {"name": "web", "port": 80, "proxyProtocol": written}), entryPoints=DB))
+    (upstream,) = made.upstreams(made.route)
+    assert (upstream.protocol, upstream.proxy_protocol) == ("tcp", version)
+
+
+def test_the_services_own_address_may_be_used() -> None:
+    own = service()
+    own["spec"]["clusterIP"] = "10.96.0.7"
+    made = Streams(own, tcp(rule("HostSNI(`*`)", {"name": "web", "port": 80, "nativeLB": True}), entryPoints=DB))
+    (upstream,) = made.upstreams(made.route)
+    assert [(one.address, one.port) for one in upstream.endpoints] == [("10.96.0.7", 80)]
+
+
+@pytest.mark.parametrize(
+    ("written", "field"), [({"terminationDelay": 100}, "terminationDelay"), ({"nodePortLB": True}, "nodePortLB")]
+)
+def test_what_has_no_effect_is_warned_of(written: Any, field: str) -> None:
+    made = Streams(tcp(rule("HostSNI(`*`)", {"name": "web", "port": 80, **written}), entryPoints=DB))
+    assert made.said() == [("warning", "UnsupportedField", f"spec.routes[0].services[0].{field}")]
+    assert len(made.routes) == 1
+
+
+@pytest.mark.parametrize(
+    ("written", "reason", "field"),
+    [
+        ({"namespace": "other"}, "RefNotPermitted", "namespace"),
+        ({"name": "web@file"}, "UnsupportedBackend", "name"),
+        ({"serversTransport": "one"}, "ServersTransportTCPNotFound", "serversTransport"),
+    ],
+)
+def test_a_service_that_cannot_be_followed_has_its_share_refused(written: Any, reason: str, field: str) -> None:
+    services = [{"name": "web", "port": 80, **written}, {"name": "web", "port": 80}]
+    made = Streams(tcp(rule("HostSNI(`*`)", *services), entryPoints=DB))
+    assert made.said() == [("error", reason, f"spec.routes[0].services[0].{field}")]
+    refused, web = made.upstreams(made.routes[0])
+    refusal = "IngressRouteTCP default/one refuses connections of spec.routes[0].services[0]: "
+    assert (refused.unavailable or "").startswith(refusal)
+    assert web.provenance.name == "web"
+
+
+def test_services_of_other_namespaces_are_found_where_that_is_allowed() -> None:
+    elsewhere = (service(namespace="other"), endpoint_slice("web", "10.0.0.2", namespace="other"))
+    one = tcp(rule("HostSNI(`*`)", {"name": "web", "namespace": "other", "port": 80}), entryPoints=DB)
+    made = Streams(*elsewhere, one, allow_cross_namespace=True)
+    assert [upstream.provenance.namespace for upstream in made.upstreams(made.route)] == ["other"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"services": []}, "services"),
+        ({"middlewares": [{"name": "allowed"}]}, "middlewares[0].name"),
+    ],
+)
+def test_connections_of_a_route_that_cannot_be_followed_are_refused(changes: Any, field: str) -> None:
+    made = Streams(tcp(rule("HostSNI(`a.com`)") | changes, entryPoints=DB, tls=TLS))
+    assert [one[2] for one in made.said()] == [f"spec.routes[0].{field}"]
+    (route,) = made.routes
+    (upstream,) = made.upstreams(route)
+    assert route.server_names == ("a.com",)
+    assert upstream.unavailable
+
+
+def test_options_that_may_keep_clients_out_refuse_all_connections() -> None:
+    made = Streams(tcp(rule("HostSNI(`a.com`)"), entryPoints=DB, tls={**TLS, "options": {"name": "strict"}}))
+    assert made.said() == [("error", "UnsupportedField", "spec.tls.options")]
+    assert [one.unavailable is not None for one in made.upstreams(made.routes[0])] == [True]
+    through = Streams(
+        tcp(rule("HostSNI(`a.com`)"), entryPoints=DB, tls={"passthrough": True, "options": {"name": "strict"}})
+    )
+    assert through.route.terminate is False
+
+
+@pytest.mark.parametrize(
+    ("name", "spec", "is_refused"),
+    [
+        ("default", {"clientAuth": {"clientAuthType": "RequireAnyClientCert"}}, True),
+        ("default", {"minVersion": "VersionTLS13"}, False),
+        ("other", {"clientAuth": {"clientAuthType": "RequireAnyClientCert"}}, False),
+    ],
+)
+def test_default_options_that_ask_for_certificates_refuse_connections_that_end_here(
+    name: str, spec: Any, is_refused: bool
+) -> None:
+    option = resource("TLSOption", name, **spec)
+    option["metadata"]["namespace"] = "elsewhere"
+    made = Streams(option, tcp(rule("HostSNI(`a.com`)"), entryPoints=DB, tls=TLS))
+    assert [one.unavailable is not None for one in made.upstreams(made.routes[0])] == [is_refused]
+    assert made.said() == ([("error", "UnsupportedField", "spec.tls")] if is_refused else [])
+    assert Streams(option, tcp(rule("HostSNI(`a.com`)"), entryPoints=DB, tls={"passthrough": True})).said() == []
+
+
+@pytest.mark.parametrize(
+    ("match", "tls"),
+    [
+        ("HostSNI(`a.com`)", None),
+        ("HostSNI(`a.com`", TLS),
+        ("HostSNI(`*`) && ALPN(`h2`)", None),
+        ("Host(`a.com`)", TLS),
+        ("ClientIP(`10.0.0.1`)", None),
+    ],
+)
+def test_a_rule_that_cannot_be_followed_is_said_and_costs_no_other(match: str, tls: Any) -> None:
+    spec = {} if tls is None else {"tls": tls}
+    made = Streams(tcp(rule(match), rule(), entryPoints=DB, **spec))
+    assert made.said() == [("error", "InvalidRule", "spec.routes[0].match")]
+    assert [route.server_names for route in made.routes] == [()]
+
+
+def test_of_two_routes_for_a_name_the_one_of_the_higher_priority_is_used() -> None:
+    first, second = rule("HostSNI(`a.com`)"), rule("HostSNI(`a.com`) || HostSNI(`b.com`)", priority=1000)
+    made = Streams(tcp(first, second, entryPoints=DB, tls=TLS))
+    assert made.said() == [("error", "StreamConflict", "spec.routes[0].match")]
+    assert [(route.server_names, route.provenance.rule) for route in made.routes] == [
+        (("a.com", "b.com"), "spec.routes[1]")
+    ]
+
+
+def test_the_priority_is_the_length_of_the_rule_unless_one_is_given() -> None:
+    made = Streams(tcp(rule("HostSNI(`a.com`)"), rule("HostSNI(`b.com`)", priority=7), rule(), entryPoints=DB, tls=TLS))
+    assert [route.priority for route in made.routes] == [-1, 16, 7]
+    assert Streams(tcp(rule(), entryPoints=DB)).route.priority == 0
+
+
+def test_a_route_keeps_the_names_that_no_other_has() -> None:
+    first, second = rule("HostSNI(`a.com`)", priority=1000), rule("HostSNI(`a.com`) || HostSNI(`b.com`)")
+    made = Streams(tcp(first, second, entryPoints=DB, tls=TLS))
+    assert [route.server_names for route in made.routes] == [("a.com",), ("b.com",)]
+
+
+def test_one_name_for_two_networks_is_for_the_first_of_them() -> None:
+    match = "(HostSNI(`a.com`) && ClientIP(`10.0.0.1`)) || (HostSNI(`a.com`) && ClientIP(`10.0.0.2`))"
+    made = Streams(tcp(rule(match), entryPoints=DB, tls=TLS))
+    assert made.said() == [("error", "StreamConflict", "spec.routes[0].match")]
+    assert [route.allowed_networks for route in made.routes] == [("10.0.0.1/32",)]
+
+
+# Entry points
+
+
+def test_without_entry_points_the_default_ones_are_meant() -> None:
+    made = Streams(tcp(rule("HostSNI(`a.com`)"), tls=TLS))
+    assert made.said() == []
+    assert [(route.port, route.server_names) for route in made.routes] == [(0, ("a.com",)), (5432, ("a.com",))]
+
+
+def test_streams_without_tls_are_not_on_the_ports_of_http() -> None:
+    assert Streams(tcp(rule())).route.port == 5432
+    made = Streams(tcp(rule(), entryPoints=["web", "websecure"]))
+    assert (made.said(), made.routes) == ([("error", "EntryPointNotFound", "spec.entryPoints")], [])
+
+
+def test_the_rest_of_the_https_port_may_be_a_streams() -> None:
+    made = Streams(tcp(rule("HostSNI(`*`)"), entryPoints=["websecure"], tls=TLS))
+    assert (made.route.port, made.route.server_names) == (0, ())
+
+
+@pytest.mark.parametrize("name", ["absent", "dns"])
+def test_entry_points_that_do_not_serve_are_said_and_left_out(name: str) -> None:
+    made = Streams(tcp(rule(), entryPoints=[name, "db", "db"]))
+    assert made.said() == [("warning", "EntryPointNotFound", "spec.entryPoints[0]")]
+    assert [route.port for route in made.routes] == [5432]
+    alone = Streams(tcp(rule(), entryPoints=[name]))
+    assert ([one[0] for one in alone.said()], alone.routes) == (["warning", "error"], [])
+
+
+def test_a_spec_that_cannot_be_read_says_where() -> None:
+    assert [one[2] for one in Streams(tcp(rule(), tls=1)).said()] == ["spec.tls"]
+    made = Streams(tcp({"match": 1}, rule(), entryPoints=DB))
+    assert [one[2] for one in made.said()] == ["spec.routes[0].match"]
+    assert [route.provenance.rule for route in made.routes] == ["spec.routes[1]"]
