@@ -1,5 +1,6 @@
 """Reading the log's state on a real server: what was read stays, whatever interrupts."""
 
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 
 import pytest
@@ -33,18 +34,18 @@ class Interruptions:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.messages = 0
         self.is_on = True
-        self._begun: set[OrderedConsumer] = set()
-        inner = OrderedConsumer.next_batch
+        inner = OrderedConsumer.read
 
-        async def next_batch(consumer: OrderedConsumer) -> list[Message]:
-            if self.is_on and consumer in self._begun:
-                raise Interrupted("a test wants it")
-            self._begun.add(consumer)
-            batch = list(await inner(consumer))
-            self.messages += len(batch)
-            return batch
+        async def read(consumer: OrderedConsumer, after: int | None) -> AsyncIterator[list[Message]]:
+            is_first = True
+            async for batch in inner(consumer, after):
+                if self.is_on and not is_first:
+                    raise Interrupted("a test wants it")
+                is_first = False
+                self.messages += len(batch)
+                yield batch
 
-        monkeypatch.setattr(OrderedConsumer, "next_batch", next_batch)
+        monkeypatch.setattr(OrderedConsumer, "read", read)
 
 
 async def read_at_last(stores: NatsStores) -> tuple[int, int]:

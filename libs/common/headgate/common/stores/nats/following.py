@@ -162,11 +162,8 @@ async def read_all(stream: Stream, subjects: Sequence[str]) -> list[Message]:
 
 
 async def _read(consumer: "OrderedConsumer", after: int | None) -> list[Message]:
-    found: list[Message] = []
     try:
-        remaining = await consumer.open(after)
-        while len(found) < remaining:
-            found += await consumer.next_batch()
+        return [message async for batch in consumer.read(after) for message in batch]
     except StreamMissing as error:
         if error.is_certain:
             return []
@@ -175,7 +172,6 @@ async def _read(consumer: "OrderedConsumer", after: int | None) -> list[Message]
         raise StoreUnavailable(f"reading {', '.join(consumer.subjects[:3])} was interrupted: {error}") from error
     finally:
         await consumer.close()
-    return found
 
 
 async def went_back(stream: Stream, place: LogPlace) -> bool:
@@ -251,6 +247,8 @@ class OrderedConsumer:
         self._arrived = asyncio.Event()
         self._doubt = ""
         self._received = 0
+        self._is_drained = False
+        """Whether nothing was left in the stream when the server last spoke."""
         self._name = ""
         self._subscription: Subscription | None = None
         self._undo = stream.bus.on_disturbance(self._disturbed)
@@ -306,6 +304,27 @@ class OrderedConsumer:
                 raise Interrupted(self._doubt)
             await self._until_arrival()
 
+    async def read(self, after: int | None) -> AsyncGenerator[list[Message], None]:
+        """Open, and yield everything that the stream has, at most `BATCH` messages at a time.
+
+        They are not counted before: some may expire, and others be replaced by what comes behind all the rest.
+
+        Raises:
+            Interrupted: something may be missing.
+            StoreError: not opened.
+        """
+        if not await self.open(after):
+            return
+        while self._queue or not self._is_drained:
+            self._arrived.clear()
+            if batch := await self._take():
+                self._patience.renew()
+                yield batch
+            elif self._doubt:
+                raise Interrupted(self._doubt)
+            elif not self._is_drained:
+                await self._until_arrival()
+
     async def _until_arrival(self) -> None:
         silence_s = self._patience.silence_s
         for _ in range(_LOOKS):
@@ -347,11 +366,12 @@ class OrderedConsumer:
         # domains put <domain>.<account> before the stream, and may put a random token at the end.
         tokens = message.reply.split(".")
         first = 5 if len(tokens) < 11 else 7
-        sequence, consumer_sequence, nanoseconds = map(int, tokens[first : first + 3])
+        sequence, consumer_sequence, nanoseconds, pending = map(int, tokens[first : first + 4])
         if consumer_sequence != self._received + 1:
             self._disturbed(f"message {self._received + 1} of the consumer is missing")
         else:  # also in doubt: what came without a gap is good, and a follower must get ahead
             self._received = consumer_sequence
+            self._is_drained = not pending
             self._queue.append(
                 Message(message.subject, sequence, nanoseconds // 1000, message.headers or {}, message.data)
             )
@@ -366,6 +386,8 @@ class OrderedConsumer:
                 self._disturbed("a heartbeat counts messages that did not come")
             if stalled := headers.get("Nats-Consumer-Stalled"):
                 self._queue.append(stalled)
+            else:  # a consumer that is not held back and has nothing to send
+                self._is_drained = True
 
     def _disturbed(self, why: str = "the bus was disturbed") -> None:
         self._doubt = self._doubt or why

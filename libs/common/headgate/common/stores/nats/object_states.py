@@ -67,11 +67,8 @@ class ObjectStates:
         if seen is None or await find_place(seen, self._stream, state) is not Found.THERE:
             self.forget()
             seen = None
-        remaining = await consumer.open(after=seen.sequence if seen else None)
-        while remaining > 0:
-            batch = Batch(await consumer.next_batch(), state.created)
-            remaining -= len(batch)
-            self._take(batch)
+        async for batch in consumer.read(after=seen.sequence if seen else None):
+            self._take(Batch(batch, state.created))
 
     def _take(self, batch: Batch) -> None:
         for message in batch:

@@ -27,10 +27,7 @@ async def read_after(
     """
     consumer = OrderedConsumer(stream, subjects, headers_only=headers_only)
     try:
-        remaining = await consumer.open(after)
-        while remaining > 0:
-            batch = await consumer.next_batch()
-            remaining -= len(batch)
+        async for batch in consumer.read(after):
             yield batch
     except StreamMissing as error:
         if not error.is_certain:
