@@ -342,6 +342,11 @@ def test_location_without_an_answer_is_not_found() -> None:
         ("add_header Content-Length 1;", "written by the gateway alone"),
         ("more_set_headers -x 'A: 1';", "the option '-x' is not followed"),
         ("more_set_headers -s 4x4 'A: 1';", "'4x4' is not a status"),
+        ("more_set_headers -t text/html;", "names no header"),
+        ("more_set_input_headers -r 'Host: a.test';", "Host is changed without -r and -t only"),
+        ("more_clear_headers Connection;", "written by the gateway alone"),
+        ("location ~ ( { return 403; }", "does not stand here"),
+        ("upstream a { server b; }", "is not followed here"),
         ("if ($host = a b) {}", "a condition is a variable"),
         ("if (-f $request_filename) { return 403; }", "looks for a file"),
         ("if ($host { }", "stands in parentheses"),
@@ -381,6 +386,9 @@ def test_nothing_of_a_refused_snippet_is_followed() -> None:
         ("location @x { proxy_set_header A b; }", "followed with return, set, if and default_type only"),
         ("location /a { location /a/b { return 403; } }", "does not stand here"),
         ("server_name _;", "is not followed"),
+        ("location ! /a { return 403; }", "'!' is none of =, ^~, ~ and ~*"),
+        ("location a { return 403; }", "a path begins with a slash"),
+        ("location = @a { return 403; }", "needs a path"),
     ],
 )
 def test_servers_have_rules_of_their_own(text: str, message: str) -> None:
@@ -396,3 +404,23 @@ def test_pages_of_errors_are_addresses_or_named_locations() -> None:
         {"statuses": [404], **gone},
         {"statuses": [500], "status": 200, **gone},
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "host"),
+    [
+        ("proxy_set_header Host $host;", None),
+        ("proxy_set_header Host b.test;", "b.test"),
+        ("more_set_input_headers 'Host: b.test';", "b.test"),
+    ],
+)
+def test_the_host_that_servers_get_may_be_another(text: str, host: str | None) -> None:
+    level = interpret(text, Scope(Context.LOCATION, CONSTANTS))
+    assert level.settings().get("host") == host
+
+
+@pytest.mark.parametrize(
+    "text", ["add_header X-A '';", "proxy_set_header Connection $connection_upgrade;", "sendfile on;"]
+)
+def test_some_directives_have_nothing_to_say(text: str) -> None:
+    assert interpret(text, Scope(Context.LOCATION, CONSTANTS)).said == ()

@@ -284,3 +284,28 @@ def test_a_certificate_for_an_upstream_that_is_not_there_is_a_503_and_said() -> 
     table = Translated(route(rule()), to_upstream())
     assert [one.reason for one in table.problems()] == ["InvalidTlsSecret"]
     assert "default/ours" in table.ask("GET", "a.com/").verdict
+
+
+@pytest.mark.parametrize(
+    ("client", "reason", "field"),
+    [
+        ({"caSecret": {"name": "ca"}, "skip_mtls_uri_regex": ["("]}, "InvalidValue", "skip_mtls_uri_regex[0]"),
+        ({"caSecret": {"name": "bare"}}, None, None),
+    ],
+)
+def test_authorities_of_clients_are_read_with_what_can_be_of_the_rest(client: Any, reason: Any, field: Any) -> None:
+    secrets = tls_secret("cert", "a.com"), tls_secret("ca", authorities_pem="authority"), tls_secret("bare")
+    table = Translated(tls(client=client), *secrets)
+    found = [(one.reason, one.field) for one in table.problems("tls")]
+    assert found == ([] if reason is None else [(reason, f"spec.client.{field}")])
+    (host,) = [entry for entry in table.offline.entries if isinstance(entry, VirtualHost)]
+    assert host.tls is not None
+    assert host.tls.client_auth is not None
+    assert host.tls.client_auth.ca_pem == ("authority" if reason else "chain of bare")
+    assert host.tls.client_auth.skip_paths == ()
+
+
+def test_a_resource_whose_fields_cannot_be_read_presents_nothing() -> None:
+    table = Translated(tls(hosts=5), tls_secret("cert", "a.com"))
+    assert table.problems("tls")
+    assert presented(table) == {}
