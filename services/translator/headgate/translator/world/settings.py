@@ -39,7 +39,7 @@ class NginxSettings:
 
 @dataclass(frozen=True, slots=True)
 class TraefikSettings:
-    """What Traefik's provider of Kubernetes CRDs is told."""
+    """The options of Traefik's provider of Kubernetes CRDs."""
 
     ingress_class: str = ""
     """Class of the IngressRoutes that are ours; empty: those without a class, or of the class `traefik`."""

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from fakes.translator.deltas import applied, endpoint_slice, ref_of, service
+from fakes.translator.deltas import applied, endpoint_slice, ingress, ingress_class, ref_of, service
 from fakes.translator.traefik import middleware, route, rule
 from fakes.translator.traefik_streams import rule as tcp_rule
 from fakes.translator.traefik_streams import tcp
@@ -89,3 +89,17 @@ def test_a_middleware_that_is_not_read_is_not_found() -> None:
     using = route(rule(A, middlewares=["short"]), labels={"team": "shop"})
     made = translated(using, middleware("short", addPrefix={"prefix": "/a"}), label_selector="team=shop")
     assert reasons(made) == ["MiddlewareNotFound"]
+
+
+@pytest.mark.parametrize(("names", "is_ours"), [((), False), (("traefik.io/ingress-controller",), True)])
+def test_ingress_classes_of_traefik_are_adopted_by_a_setting(names: tuple[str, ...], is_ours: bool) -> None:
+    own = {"traefik.ingress.kubernetes.io/router.priority": "77"}
+    one = ingress("one", host="a.test")
+    one["spec"]["ingressClassName"] = "traefik"
+    one["metadata"]["annotations"] = own
+    there = (ingress_class("traefik", "traefik.io/ingress-controller"), service(), endpoint_slice("web", "10.0.0.1"))
+    controllers = DEFAULT_SETTINGS.controller_names | set(names)
+    settings = replace(DEFAULT_SETTINGS, controller_names=frozenset(controllers))
+    made = translate_all(map(applied, (*there, one)), settings)
+    assert [route.rank.priority for route in routes(made)] == ([77] if is_ours else [])
+    assert (ref_of(one) in made.foreign) is not is_ours

@@ -1,4 +1,4 @@
-"""What `basic-auth` is told."""
+"""Configuration of `basic-auth`."""
 
 from typing import ClassVar, Self
 

@@ -1,4 +1,4 @@
-"""What `digest-auth` is told."""
+"""Configuration of `digest-auth`."""
 
 import re
 from typing import Final, Self

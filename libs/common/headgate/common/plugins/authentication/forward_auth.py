@@ -1,4 +1,4 @@
-"""What `forward-auth` is told."""
+"""Configuration of `forward-auth`."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""What `hmac-auth` is told, and what it knows of a consumer."""
+"""Configuration of `hmac-auth`, and of a consumer's credentials for it."""
 
 from typing import ClassVar, Literal
 

@@ -1,4 +1,4 @@
-"""What `jwe-decrypt` is told, and what it knows of a consumer."""
+"""Configuration of `jwe-decrypt`, and of a consumer's credentials for it."""
 
 import base64
 import binascii

@@ -1,4 +1,4 @@
-"""What `jwt-auth` is told, and what it knows of a consumer."""
+"""Configuration of `jwt-auth`, and of a consumer's credentials for it."""
 
 import base64
 import binascii

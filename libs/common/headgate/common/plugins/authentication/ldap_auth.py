@@ -1,4 +1,4 @@
-"""What `ldap-auth` is told, and what it knows of a consumer."""
+"""Configuration of `ldap-auth`, and of a consumer's credentials for it."""
 
 import re
 from typing import Annotated, ClassVar

@@ -1,4 +1,4 @@
-"""What `multi-auth` is told."""
+"""Configuration of `multi-auth`."""
 
 from typing import Self
 

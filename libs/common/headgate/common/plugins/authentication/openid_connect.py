@@ -1,4 +1,4 @@
-"""What `openid-connect` is told."""
+"""Configuration of `openid-connect`."""
 
 from typing import Annotated, Any, Literal, Self
 

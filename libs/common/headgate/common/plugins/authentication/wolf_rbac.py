@@ -1,4 +1,4 @@
-"""What `wolf-rbac` is told, and what it knows of a consumer."""
+"""Configuration of `wolf-rbac`, and of a consumer's credentials for it."""
 
 from typing import Annotated, ClassVar
 

@@ -1,4 +1,4 @@
-"""What `api-breaker` is told."""
+"""Configuration of `api-breaker`."""
 
 from typing import Annotated, Self
 

@@ -1,4 +1,4 @@
-"""What `bandwidth` is told."""
+"""Configuration of `bandwidth`."""
 
 from pydantic import Field
 

@@ -1,4 +1,4 @@
-"""What `circuit-breaker` is told."""
+"""Configuration of `circuit-breaker`."""
 
 from collections.abc import Mapping
 from typing import Final, Self

@@ -1,4 +1,4 @@
-"""What `client-control` is told."""
+"""Configuration of `client-control`."""
 
 from pydantic import Field
 

@@ -1,4 +1,4 @@
-"""What `limit-conn`, `limit-count` and `limit-req` are told."""
+"""Configuration of `limit-conn`, `limit-count` and `limit-req`."""
 
 import math
 from typing import Annotated, Any, Final, Literal, Self

@@ -1,4 +1,4 @@
-"""What `workflow` is told."""
+"""Configuration of `workflow`."""
 
 from typing import Annotated, Any, Literal
 

@@ -1,4 +1,4 @@
-"""What `file-logger`, `http-logger`, `kafka-logger`, `tcp-logger`, `udp-logger` and `syslog` are told."""
+"""Configuration of `file-logger`, `http-logger`, `kafka-logger`, `tcp-logger`, `udp-logger` and `syslog`."""
 
 from typing import Final, Literal, Self
 

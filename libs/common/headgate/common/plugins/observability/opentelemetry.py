@@ -1,4 +1,4 @@
-"""What `opentelemetry` is told."""
+"""Configuration of `opentelemetry`."""
 
 from typing import Annotated, Literal
 

@@ -1,4 +1,4 @@
-"""What `prometheus` and `public-api` are told."""
+"""Configuration of `prometheus` and `public-api`."""
 
 from headgate.common.plugins.config import PluginConfig
 

@@ -1,4 +1,4 @@
-"""What `authz-casbin` is told."""
+"""Configuration of `authz-casbin`."""
 
 from functools import lru_cache
 from typing import Annotated, Self

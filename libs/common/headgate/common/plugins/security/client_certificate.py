@@ -1,4 +1,4 @@
-"""What `client-certificate` is told."""
+"""Configuration of `client-certificate`."""
 
 from typing import Literal
 

@@ -1,4 +1,4 @@
-"""What `consumer-restriction` is told."""
+"""Configuration of `consumer-restriction`."""
 
 from typing import Literal, Self
 

@@ -1,4 +1,4 @@
-"""What `cors` is told."""
+"""Configuration of `cors`."""
 
 from typing import Annotated, Self
 

@@ -1,4 +1,4 @@
-"""What `csrf` is told."""
+"""Configuration of `csrf`."""
 
 from pydantic import Field
 

@@ -1,4 +1,4 @@
-"""What `hsts` is told."""
+"""Configuration of `hsts`."""
 
 from pydantic import Field
 

@@ -1,4 +1,4 @@
-"""What `ip-restriction` is told."""
+"""Configuration of `ip-restriction`."""
 
 from typing import Self
 

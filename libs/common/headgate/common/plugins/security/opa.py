@@ -1,4 +1,4 @@
-"""What `opa` is told."""
+"""Configuration of `opa`."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""What `ua-restriction`, `referer-restriction` and `uri-blocker` are told."""
+"""Configuration of `ua-restriction`, `referer-restriction` and `uri-blocker`."""
 
 import re
 from typing import Annotated, Self

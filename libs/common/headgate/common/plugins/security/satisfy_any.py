@@ -1,4 +1,4 @@
-"""What `satisfy-any` is told."""
+"""Configuration of `satisfy-any`."""
 
 from typing import Self
 

@@ -1,4 +1,4 @@
-"""What `nginx-rewrite` is told: the directives of nginx's rewrite phase, as a small program.
+"""Configuration of `nginx-rewrite`: the directives of nginx's rewrite phase, as a small program.
 
 Texts are templates; in them `${1}` is what the last pattern caught and `${name}` a variable, one that a step has set
 too. Patterns are nginx's: RE2, or PCRE2 with bounds where they need it (`headgate.common.perl_patterns`).

@@ -1,4 +1,4 @@
-"""What `proxy-cache` is told."""
+"""Configuration of `proxy-cache`."""
 
 from typing import Annotated, Literal
 

@@ -1,4 +1,4 @@
-"""What `proxy-mirror` is told."""
+"""Configuration of `proxy-mirror`."""
 
 from typing import Literal, Self
 from urllib.parse import urlsplit

@@ -1,4 +1,4 @@
-"""What `proxy-rewrite` is told."""
+"""Configuration of `proxy-rewrite`."""
 
 from typing import Annotated, Any, Final, Literal, Self
 

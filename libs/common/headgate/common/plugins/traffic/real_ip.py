@@ -1,4 +1,4 @@
-"""What `real-ip` is told."""
+"""Configuration of `real-ip`."""
 
 from pydantic import Field
 

@@ -1,4 +1,4 @@
-"""What `redirect` is told."""
+"""Configuration of `redirect`."""
 
 from typing import Self
 

@@ -1,4 +1,4 @@
-"""What `request-id` is told."""
+"""Configuration of `request-id`."""
 
 from typing import Literal
 

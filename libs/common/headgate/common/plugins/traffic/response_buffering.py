@@ -1,4 +1,4 @@
-"""What `response-buffering` is told."""
+"""Configuration of `response-buffering`."""
 
 from pydantic import Field
 

@@ -1,4 +1,4 @@
-"""What `traffic-split` is told."""
+"""Configuration of `traffic-split`."""
 
 from typing import Self
 

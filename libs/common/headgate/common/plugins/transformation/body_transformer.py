@@ -1,4 +1,4 @@
-"""What `body-transformer` is told."""
+"""Configuration of `body-transformer`."""
 
 import base64
 import binascii

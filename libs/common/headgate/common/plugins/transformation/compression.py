@@ -1,4 +1,4 @@
-"""What `gzip`, `brotli` and `zstd` are told."""
+"""Configuration of `gzip`, `brotli` and `zstd`."""
 
 from typing import Annotated, Any, Literal
 

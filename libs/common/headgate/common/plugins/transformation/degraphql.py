@@ -1,4 +1,4 @@
-"""What `degraphql` is told."""
+"""Configuration of `degraphql`."""
 
 from functools import lru_cache
 from typing import Self

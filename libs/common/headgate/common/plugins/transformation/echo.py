@@ -1,4 +1,4 @@
-"""What `echo` is told."""
+"""Configuration of `echo`."""
 
 from typing import Self
 

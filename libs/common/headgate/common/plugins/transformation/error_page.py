@@ -1,4 +1,4 @@
-"""What `error-page` is told."""
+"""Configuration of `error-page`."""
 
 from typing import Any
 

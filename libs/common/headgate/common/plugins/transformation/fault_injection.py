@@ -1,4 +1,4 @@
-"""What `fault-injection` is told."""
+"""Configuration of `fault-injection`."""
 
 from typing import Self
 

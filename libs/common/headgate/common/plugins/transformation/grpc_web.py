@@ -1,4 +1,4 @@
-"""What `grpc-web` is told."""
+"""Configuration of `grpc-web`."""
 
 from headgate.common.plugins.config import PluginConfig
 from headgate.common.plugins.fields import HeaderValue

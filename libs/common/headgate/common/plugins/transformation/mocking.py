@@ -1,4 +1,4 @@
-"""What `mocking` is told."""
+"""Configuration of `mocking`."""
 
 import json
 from typing import Self

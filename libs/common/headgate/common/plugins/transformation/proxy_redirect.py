@@ -1,4 +1,4 @@
-"""What `proxy-redirect` is told."""
+"""Configuration of `proxy-redirect`."""
 
 from typing import Self
 

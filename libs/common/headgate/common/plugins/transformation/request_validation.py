@@ -1,4 +1,4 @@
-"""What `request-validation` is told."""
+"""Configuration of `request-validation`."""
 
 from typing import Annotated, Any, Final, Self
 

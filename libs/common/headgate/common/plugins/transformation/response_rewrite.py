@@ -1,4 +1,4 @@
-"""What `response-rewrite` is told."""
+"""Configuration of `response-rewrite`."""
 
 import base64
 import binascii

@@ -1,4 +1,4 @@
-"""The address that stands for a client, where a plugin is told which one that is."""
+"""The client's address, as the configuration of a plugin chooses it."""
 
 from ipaddress import IPv6Address, ip_address, ip_network
 

@@ -25,17 +25,17 @@ def forward_auth(written: ForwardAuth, making: Making) -> Made:
     except ValueError as error:
         raise Unfollowed("InvalidValue", "address", str(error)) from error
     if written.tls is None:
-        told = {"uri": literal(written.address)}
-        return Made((PluginUse.of(ForwardAuthConfig.model_validate(told | _told(written))),))
+        server_fields = {"uri": literal(written.address)}
+        return Made((PluginUse.of(ForwardAuthConfig.model_validate(server_fields | _options(written))),))
     server = _server(written.address, written.tls, making)
     path = urlsplit(written.address)._replace(scheme="", netloc="").geturl()
-    told = {"upstream": server.key, "path": path or "/", "address": written.address}
+    server_fields = {"upstream": server.key, "path": path or "/", "address": written.address}
     use = BackendUse(server, *[making.field_of("forwardAuth", "address")] * 2)
-    return Made((PluginUse.of(ForwardAuthConfig.model_validate(told | _told(written))),), uses=(use,))
+    return Made((PluginUse.of(ForwardAuthConfig.model_validate(server_fields | _options(written))),), uses=(use,))
 
 
-def _told(written: ForwardAuth) -> dict[str, Any]:
-    """Return what the plugin is told besides whom to ask."""
+def _options(written: ForwardAuth) -> dict[str, Any]:
+    """Return the fields of the plugin's configuration, without the server to ask."""
     return {
         "keeps_method": written.preserve_request_method,
         "request_body": written.forward_body,

@@ -21,9 +21,13 @@ class Buffering(Model):
     """Bodies that are read before they are passed on."""
 
     max_request_body_bytes: int = Field(default=0, description="Bytes of a request's body; 0 is no bound.")
-    mem_request_body_bytes: int = Field(default=0, description="Of these in memory; 1 MiB by default.")
+    mem_request_body_bytes: int = Field(
+        default=0, description="Bytes of a request's body that are kept in memory; 1 MiB by default."
+    )
     max_response_body_bytes: int = Field(default=0, description="Bytes of an answer's body; 0 is no bound.")
-    mem_response_body_bytes: int = Field(default=0, description="Of these in memory; 1 MiB by default.")
+    mem_response_body_bytes: int = Field(
+        default=0, description="Bytes of an answer's body that are kept in memory; 1 MiB by default."
+    )
     retry_expression: str = Field(default="", description="When a request is sent again.")
 
 

@@ -4,19 +4,19 @@ What keeps servers out that should not be spoken with is never left out: a trans
 closes the routes that use it.
 """
 
-from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple, TypeVar
 
 from headgate.common.problems import Problem
 from headgate.common.resources import JsonObject, ObjectRef
 from headgate.common.table import BackendTls, Timeouts
-from headgate.translator.dialects.traefik.document import SERVERS_TRANSPORTS, SERVERS_TRANSPORTS_TCP, InBothGroups
+from headgate.translator.dialects.traefik.document import SERVERS_TRANSPORTS, SERVERS_TRANSPORTS_TCP
 from headgate.translator.dialects.traefik.models.transport import (
     ServersTransportSpec,
     ServersTransportTcpSpec,
     ServerTls,
 )
-from headgate.translator.dialects.traefik.references import find_referenced
+from headgate.translator.dialects.traefik.references import Found, find_referenced
 from headgate.translator.dialects.traefik.tls.names import CIPHERS, NEWER_CIPHERS, VERSIONS
 from headgate.translator.fragments.fragment import Fragment
 from headgate.translator.manifests import texts
@@ -59,6 +59,11 @@ class StreamTransport(NamedTuple):
 
 NO_TRANSPORT: Final = StreamTransport(None, None)
 
+_Spec = TypeVar("_Spec", ServersTransportSpec, ServersTransportTcpSpec)
+_Made = TypeVar("_Made")
+_Maker = Callable[[_Spec, str, str, Lookups], _Made]
+"""Of a spec, with cluster and namespace of the object."""
+
 # References
 
 
@@ -69,28 +74,22 @@ def find_transport(name: str, own: str, cluster: str, lookups: Lookups) -> Trans
         BadReference: it is not there, or must not be referred to.
         BadTransport: it cannot be followed.
     """
-    spec, namespace = _find(SERVERS_TRANSPORTS, ServersTransportSpec, name, own, lookups)
-    return _transport(spec, cluster, namespace, lookups)
+    found = find_referenced(SERVERS_TRANSPORTS, own, "", name, lookups)
+    return _follow(found, ServersTransportSpec, _transport, cluster, lookups)
 
 
 def find_stream_transport(name: str, own: str, cluster: str, lookups: Lookups) -> StreamTransport:
-    """Return the ServersTransportTCP that an object of the namespace `own` refers to.
-
-    Raises:
-        BadReference: it is not there, or must not be referred to.
-        BadTransport: it cannot be followed.
-    """
-    spec, namespace = _find(SERVERS_TRANSPORTS_TCP, ServersTransportTcpSpec, name, own, lookups)
-    return _stream_transport(spec, cluster, namespace, lookups)
+    """Return the ServersTransportTCP that an object of the namespace `own` refers to; raises as `find_transport`."""
+    found = find_referenced(SERVERS_TRANSPORTS_TCP, own, "", name, lookups)
+    return _follow(found, ServersTransportTcpSpec, _stream_transport, cluster, lookups)
 
 
-def _find(stored: InBothGroups, model: type[Any], name: str, own: str, lookups: Lookups) -> tuple[Any, str]:
-    found = find_referenced(stored, own, "", name, lookups)
+def _follow(found: Found, model: type[_Spec], make: "_Maker[_Spec, _Made]", cluster: str, lookups: Lookups) -> _Made:
     problems: list[Problem] = []
     part = read_part(model, found.manifest.get("spec") or {}, "spec", problems)
     if part is None:
         raise BadTransport("InvalidValue", "", f"{found.namespace}/{found.name} cannot be read: {problems[0]}")
-    return part.value, found.namespace
+    return make(part.value, cluster, found.namespace, lookups)
 
 
 # Objects
@@ -98,23 +97,22 @@ def _find(stored: InBothGroups, model: type[Any], name: str, own: str, lookups: 
 
 def translate_transport(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) -> Fragment:
     """Return what is wrong with a ServersTransport. What it says takes effect in the routes that lead to it."""
-    problems: list[Problem] = []
-    part = read_part(ServersTransportSpec, manifest.get("spec") or {}, "spec", problems)
-    try:
-        if part is not None:
-            _transport(part.value, ref.cluster, ref.namespace, lookups)
-    except BadTransport as error:
-        problems.append(refuse(error.reason, f"spec.{error.field}", str(error)))
-    return Fragment(identify(ref, manifest), problems=tuple(problems))
+    return _translate(ServersTransportSpec, _transport, ref, manifest, lookups)
 
 
 def translate_transport_tcp(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) -> Fragment:
     """Return what is wrong with a ServersTransportTCP."""
+    return _translate(ServersTransportTcpSpec, _stream_transport, ref, manifest, lookups)
+
+
+def _translate(
+    model: type[_Spec], make: "_Maker[_Spec, _Made]", ref: ObjectRef, manifest: JsonObject, lookups: Lookups
+) -> Fragment:
     problems: list[Problem] = []
-    part = read_part(ServersTransportTcpSpec, manifest.get("spec") or {}, "spec", problems)
+    part = read_part(model, manifest.get("spec") or {}, "spec", problems)
     try:
         if part is not None:
-            _stream_transport(part.value, ref.cluster, ref.namespace, lookups)
+            make(part.value, ref.cluster, ref.namespace, lookups)
     except BadTransport as error:
         problems.append(refuse(error.reason, f"spec.{error.field}", str(error)))
     return Fragment(identify(ref, manifest), problems=tuple(problems))
