@@ -44,6 +44,16 @@ CASES: dict[str, tuple[Sequence[str], Sequence[tuple[str, str]]]] = {
         ],
         [("a.com", "r0"), ("b.com", "r0"), ("c.com", "r1"), ("d.com", NONE)],
     ),
+    "what is not so, and one name for several networks": (
+        [
+            "HostSNI(`a.com`) && ClientIP(`10.0.0.0/8`)",
+            "HostSNI(`a.com`)",
+            "!HostSNI(`a.com`) && !HostSNI(`b.com`) && ClientIP(`127.0.0.1`)",
+            "HostSNI(`c.com`)",
+            "HostSNI(`*`)",
+        ],
+        [("a.com", "r1"), ("b.com", "r4"), ("c.com", "r2"), ("x.com", "r2")],
+    ),
 }
 
 
@@ -63,8 +73,8 @@ def routes(rules: Sequence[str], port: int) -> list[StreamRoute]:
     found = []
     for number, text in enumerate(rules):
         rule = parse_tcp_rule(text)
-        for names, networks, alpn in stream_alternatives(rule):
-            common: dict[str, Any] = {"server_names": names, "allowed_networks": networks, "alpn": alpn}
+        for names, alpn, when in stream_alternatives(rule):
+            common: dict[str, Any] = {"server_names": names, "alpn": alpn, "when": when}
             key = f"{number}-{len(found)}"
             found.append(stream(port, key=key, up=f"r{number}", priority=rule.priority(), protocol="tls", **common))
     return found

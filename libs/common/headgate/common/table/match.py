@@ -73,6 +73,8 @@ class Subject(StrEnum):
     """Address of the client, the one that trusted proxies name where there are such."""
     PEER = "peer"
     """Address of who is connected: a trusted proxy's, if the client comes through one. A PROXY header counts."""
+    ALPN = "alpn"
+    """Of stream routes only: one of the protocols that a client offers in its ClientHello."""
     BODY = "body"
     """A field of a form or a JSON body, by name; JSON by a path of names and indexes with dots: `order.items.0.sku`."""
 

@@ -5,6 +5,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from headgate.common.table.base import Entry, Provenance
+from headgate.common.table.match import Condition
 
 
 class WeightedUpstream(Entry):
@@ -44,8 +45,11 @@ class StreamRoute(Entry):
     name, as hosts have them."""
     alpn: tuple[str, ...] = ()
     """Of `tls`: only clients that offer one of these protocols are taken; any without."""
+    when: Condition | None = None
+    """What connections have to satisfy besides, of `HOST` (the server name), `PEER` and `ALPN`; others go on to the
+    other routes of the port. Not for UDP."""
     priority: int = 0
-    """Of `tls`: the higher goes first among the routes of a port (Traefik)."""
+    """Of `tls`, and of routes with `when`: the higher goes first among the routes of a port (Traefik)."""
     terminate: bool = False
     """Of `tls`: end TLS here, with the certificate for the server name, and pass on plain bytes."""
     mqtt: MqttConnect | None = None
@@ -72,8 +76,10 @@ class StreamRoute(Entry):
             raise ValueError("server names, ALPN, termination and the HTTPS port are for tls only")
         if self.address and not self.port:
             raise ValueError("the HTTPS port has the gateway's own address")
-        if self.priority and self.protocol != "tls":
-            raise ValueError("priority is for tls only: other routes have a port to themselves")
+        if self.priority and self.protocol != "tls" and self.when is None:
+            raise ValueError("priority is for tls and when only: other routes have a port to themselves")
+        if self.when is not None and self.protocol == "udp":
+            raise ValueError("when is not for udp")
         if self.mqtt is not None and not (self.terminate or self.protocol == "tcp"):
             raise ValueError("mqtt is for tcp, and for tls that ends here")
         return self

@@ -206,7 +206,7 @@ class SharedListener:
         context, plan = self._context, self._plan
         assert context is not None, "nothing can be looked at without it"
         expects_header = self._expects_proxy_header or (plan is not None and plan.expects_proxy_header)
-        has_plain = self._plain is not None or (plan is not None and plan.only is not None)
+        has_plain = self._plain is not None or (plan is not None and plan.has_plain)
         is_mixed = has_plain and self._secure is not None
         found = await identify(
             accepted,

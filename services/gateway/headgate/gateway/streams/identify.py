@@ -63,14 +63,15 @@ async def identify(
                 named = await read_addresses(accepted, context)
             addresses, has_header = named or ends_of(accepted), named is not None
             if plan.names is None and not tells_tls:
-                return Identified(addresses, has_header, False, "", plan.only)
+                return Identified(addresses, has_header, False, "", plan.find_plain(addresses.source[0]))
             hello = await read_hello(accepted)
             if hello is None:
-                return Identified(addresses, has_header, False, "", plan.only)
+                return Identified(addresses, has_header, False, "", plan.find_plain(addresses.source[0]))
             name, route = hello.server_name, None
             if plan.names is not None:
                 offered = [each.decode("latin-1") for each in hello.alpn]
-                route = plan.names.find(name, offered, has_rest=plan.names.has_rest and not is_taken(name))
+                has_rest = plan.names.has_rest and not is_taken(name)
+                route = plan.names.find(name, offered, addresses.source[0], has_rest=has_rest)
             return Identified(addresses, has_header, True, name, route)
     except (OSError, TimeoutError, ConnectionEnded, BadProxyHeader) as error:
         _log.debug("a connection is closed unserved", extra={"error": str(error) or "nothing came in time"})

@@ -4,10 +4,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from headgate.common.patterns import Pattern
+from headgate.common.table import Condition
 from headgate.common.table.hosts import MAX_HOST_PATTERNS, is_pattern, pattern_order
 from headgate.gateway.errors import BadMatch
 from headgate.gateway.model.patterns import compile_pattern
 from headgate.gateway.net.port_set import PortKey
+from headgate.gateway.streams.conditions import Asked
 from headgate.gateway.streams.route import CompiledStream
 
 HTTPS_PORT = 0
@@ -18,7 +20,7 @@ class ServerNames:
     """TLS routes by server name, in the order that `StreamRoute` documents.
 
     Args:
-        by_name: those with names and wildcards; of each name those that ask for protocols first.
+        by_name: those with names and wildcards; of each name those that ask for more first.
         patterns: those with patterns, best first.
         rest: those without names.
     """
@@ -40,16 +42,19 @@ class ServerNames:
         """Whether a route takes what the others do not."""
         return bool(self._rest)
 
-    def find(self, server_name: str, alpn: Collection[str] = (), *, has_rest: bool = True) -> CompiledStream | None:
+    def find(
+        self, server_name: str, alpn: Collection[str] = (), address: str = "", *, has_rest: bool = True
+    ) -> CompiledStream | None:
         """Return the route of a name in lower case, empty if the client sent none.
 
         Args:
             server_name: that the client asks for.
             alpn: protocols that it offers.
+            address: of the client.
             has_rest: it may be one without names.
         """
-        found = (each for each in self._candidates(server_name, has_rest) if _takes(each.entry.alpn, alpn))
-        return max(found, key=lambda route: route.entry.priority, default=None)
+        asked = Asked(address, server_name, alpn)
+        return _best(each for each in self._candidates(server_name, has_rest) if each.takes(asked))
 
     def _candidates(self, server_name: str, has_rest: bool) -> Iterator[CompiledStream]:
         """Yield the routes that take a name; of equal priority the first is the best."""
@@ -63,8 +68,8 @@ class ServerNames:
             yield from self._rest
 
 
-def _takes(asked: Collection[str], offered: Collection[str]) -> bool:
-    return not asked or any(each in offered for each in asked)
+def _best(routes: Iterable[CompiledStream]) -> CompiledStream | None:
+    return max(routes, key=lambda route: route.entry.priority, default=None)
 
 
 class PortPlan(NamedTuple):
@@ -76,6 +81,21 @@ class PortPlan(NamedTuple):
     """Of TLS connections the server name decides."""
     expects_proxy_header: bool
     """Connections begin with one: it comes before anything that could tell routes apart, so one route asks for all."""
+    conditional: tuple[CompiledStream, ...] = ()
+    """Those of `only` that ask for more; the others' connections are for it."""
+
+    @property
+    def has_plain(self) -> bool:
+        """Whether connections that are not TLS have a route."""
+        return self.only is not None or bool(self.conditional)
+
+    def find_plain(self, address: str) -> CompiledStream | None:
+        """Return the route of a client whose connection is not TLS, or need not be."""
+        if not self.conditional:
+            return self.only
+        asked = Asked(address)
+        rest = (self.only,) if self.only is not None else ()
+        return _best((*(route for route in self.conditional if route.takes(asked)), *rest))
 
 
 class StreamPlan(NamedTuple):
@@ -98,20 +118,25 @@ def plan_ports(routes: Iterable[CompiledStream]) -> StreamPlan:
 
 def _plan_port(group: list[CompiledStream], problems: dict[str, str]) -> PortPlan:
     over_tls = [route for route in group if route.entry.protocol == "tls"]
-    plain = [route for route in group if route.entry.protocol != "tls"]
-    only = plain[0] if plain else None
-    for other in plain[1:]:
-        problems[other.entry.key] = f"port {other.entry.port} belongs to {plain[0].entry.key}"
+    plain: dict[Condition | None, CompiledStream] = {}
+    for route in group:
+        if route.entry.protocol == "tls":
+            continue
+        owner = plain.setdefault(route.entry.when, route)
+        if owner is not route:
+            problems[route.entry.key] = f"port {route.entry.port} belongs to {owner.entry.key}"
     names = _plan_names(over_tls, problems) if over_tls else None
-    return PortPlan(only, names, any(route.entry.accept_proxy_protocol for route in [*plain[:1], *over_tls]))
+    expects = any(route.entry.accept_proxy_protocol for route in [*plain.values(), *over_tls])
+    only = plain.pop(None, None)
+    return PortPlan(only, names, expects, tuple(plain.values()))
 
 
 def _plan_names(group: list[CompiledStream], problems: dict[str, str]) -> ServerNames:
-    by_name: dict[str, dict[tuple[str, ...], CompiledStream]] = {}
-    for route in sorted(group, key=lambda each: not each.entry.alpn):
+    by_name: dict[str, dict[tuple[tuple[str, ...], Condition | None], CompiledStream]] = {}
+    for route in sorted(group, key=lambda each: not (each.entry.alpn or each.entry.when)):
         entry = route.entry
         for name in entry.server_names or ("",):
-            owner = by_name.setdefault(name, {}).setdefault(entry.alpn, route)
+            owner = by_name.setdefault(name, {}).setdefault((entry.alpn, entry.when), route)
             if owner is not route:
                 what = name or "the rest"
                 where = f"{'of' if not name else 'on'} {_shown(entry.port)}"

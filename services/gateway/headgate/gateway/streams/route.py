@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 from headgate.common.table import StreamRoute
 from headgate.gateway.balancing.round_robin import SmoothRoundRobin
 from headgate.gateway.balancing.upstream import UpstreamHolder
+from headgate.gateway.errors import BadMatch
 from headgate.gateway.model.networks import Network, is_within, parse_networks
+from headgate.gateway.streams.conditions import Asked, Decide, compile_condition
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,7 +33,7 @@ class CompiledStream:
         offset: how many turns the split begins with.
     """
 
-    __slots__ = ("__weakref__", "_split", "entry", "networks", "problem")
+    __slots__ = ("__weakref__", "_decide", "_split", "entry", "networks", "problem")
 
     def __init__(
         self,
@@ -52,6 +54,18 @@ class CompiledStream:
             self.networks = parse_networks(entry.allowed_networks)
         except ValueError as error:
             self.problem = f"{entry.provenance}: allowed_networks: {error}"
+        self._decide: Decide | None = None
+        try:
+            self._decide = compile_condition(entry.when) if entry.when is not None else None
+        except BadMatch as bad:
+            self.problem = f"{entry.provenance}: {bad}"
+
+    def takes(self, asked: Asked) -> bool:
+        """Tell whether a connection satisfies what the route asks besides its server names."""
+        offered = self.entry.alpn
+        if offered and not any(each in asked.alpn for each in offered):
+            return False
+        return self._decide is None or self._decide(asked)
 
     def allows(self, address: str) -> bool:
         """Tell whether a client may connect."""

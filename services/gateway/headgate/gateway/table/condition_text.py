@@ -28,6 +28,7 @@ _NOUNS = {
     Subject.COOKIE: "cookie",
     Subject.CLIENT: "client address",
     Subject.PEER: "address of who is connected",
+    Subject.ALPN: "protocol that the client offers",
     Subject.DECODED_PATH: "path with its escapes decoded",
     Subject.BODY: "body field",
 }

@@ -139,6 +139,8 @@ def _all_known(decides: tuple[Decide, ...], *, wanted: bool) -> Decide:
 
 
 def _compile_compare(compare: Compare, field: str) -> Decide:
+    if compare.subject is Subject.ALPN:
+        raise BadMatch(field, "protocols of the ClientHello are for stream routes only")
     if compare.subject is Subject.BODY:
         return _compile_body(compare, field)
     if compare.any_value and compare.operator is not Operator.PRESENT:

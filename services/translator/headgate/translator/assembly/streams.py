@@ -108,6 +108,8 @@ def are_named(hosts: Collection[str], users: Iterable[Fragment]) -> bool:
 def _collide(one: StreamRoute, other: StreamRoute) -> bool:
     if one.protocol != other.protocol:
         return False
+    if one.when != other.when and one.provenance.namespace == other.provenance.namespace:
+        return False
     if one.protocol != "tls":
         return True
     return one.alpn == other.alpn and bool({*(one.server_names or ("",))} & {*(other.server_names or ("",))})

@@ -228,15 +228,15 @@ TCP_ROUTE_FIELDS: Final = (
     ),
     _row(
         "routes[].match",
-        is_=Likeness.STRICTER,
-        note="server names, patterns of them, protocols that clients offer (`ALPN`), and networks that may connect to "
-        "them. Rules with `!`, or without a server name, are refused",
+        is_=Likeness.SAME,
+        note="both syntaxes; connections that a rule does not take go on to the other routes of the port",
     ),
     _row(
         "routes[].priority",
         is_=Likeness.DIFFERENT,
-        note="among the streams of the port; of routes with the same server name one is served, in other objects the "
-        "oldest, and the status of the others says so",
+        note="among the streams of the port; of routes with the same rule one is served, in other objects the oldest, "
+        "and the status of the others says so. Server names of another namespace are its own, whatever the rules ask "
+        "besides",
     ),
     _row(
         "routes[].middlewares",

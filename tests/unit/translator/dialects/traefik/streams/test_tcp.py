@@ -6,9 +6,10 @@ import pytest
 
 from fakes.translator.deltas import endpoint_slice, service
 from fakes.translator.traefik_streams import Streams, resource, rule, tcp
-from headgate.common.table import BackendTls
+from headgate.common.table import BackendTls, Compare, Operator, Subject
 
 DB = ["db"]
+FROM_TEN = Compare(subject=Subject.PEER, operator=Operator.NETWORK, values=("10.0.0.0/8",))
 TLS: dict[str, Any] = {"secretName": "cert"}
 
 
@@ -54,9 +55,23 @@ def test_the_priority_is_the_length_of_the_rule_if_none_is_given() -> None:
     assert {route.server_names: route.priority for route in made.routes} == {("a.com",): 16, ("~a",): 9, (): -1}
 
 
-def test_networks_may_connect_alone() -> None:
-    made = Streams(tcp(rule("HostSNI(`*`) && ClientIP(`10.0.0.0/8`)"), entryPoints=DB))
-    assert made.route.allowed_networks == ("10.0.0.0/8",)
+@pytest.mark.parametrize("match", ["HostSNI(`*`) && ClientIP(`10.0.0.0/8`)", "ClientIP(`10.0.0.0/8`)"])
+def test_connections_of_other_networks_are_for_other_routes(match: str) -> None:
+    made = Streams(tcp(rule(match), rule(), entryPoints=DB))
+    assert made.said() == []
+    assert [(route.when, route.priority > 0) for route in made.routes] == [(FROM_TEN, True), (None, False)]
+
+
+def test_two_objects_of_one_namespace_share_a_port_by_networks() -> None:
+    one = tcp(rule("ClientIP(`10.0.0.0/8`)"), entryPoints=DB)
+    assert Streams(one, tcp(rule(), name="two", entryPoints=DB)).said() == []
+
+
+def test_an_object_of_another_namespace_takes_no_part_of_a_port() -> None:
+    two = tcp(rule("ClientIP(`10.0.0.0/8`)", {"name": "web", "port": 80}), name="two", entryPoints=DB)
+    two["metadata"]["namespace"] = "other"
+    made = Streams(tcp(rule(), entryPoints=DB), two)
+    assert [route.provenance.namespace for route in made.routes] == ["default"]
 
 
 def test_rules_of_the_older_syntax() -> None:
@@ -211,7 +226,6 @@ def test_default_options_that_ask_for_certificates_refuse_connections_that_end_h
         ("HostSNI(`a.com`", TLS),
         ("HostSNI(`*`) && ALPN(`h2`)", None),
         ("Host(`a.com`)", TLS),
-        ("ClientIP(`10.0.0.1`)", None),
     ],
 )
 def test_a_rule_that_cannot_be_followed_is_said_and_costs_no_other(match: str, tls: Any) -> None:
@@ -242,11 +256,11 @@ def test_a_route_keeps_the_names_that_no_other_has() -> None:
     assert [route.server_names for route in made.routes] == [("a.com",), ("b.com",)]
 
 
-def test_one_name_for_two_networks_is_for_the_first_of_them() -> None:
+def test_one_name_may_be_for_several_networks() -> None:
     match = "(HostSNI(`a.com`) && ClientIP(`10.0.0.1`)) || (HostSNI(`a.com`) && ClientIP(`10.0.0.2`))"
     made = Streams(tcp(rule(match), entryPoints=DB, tls=TLS))
-    assert made.said() == [("error", "StreamConflict", "spec.routes[0].match")]
-    assert [route.allowed_networks for route in made.routes] == [("10.0.0.1/32",)]
+    assert made.said() == []
+    assert [route.server_names for route in made.routes] == [("a.com",), ("a.com",)]
 
 
 # Entry points

@@ -1,7 +1,7 @@
 """Rules of Traefik: from their text to what routes of the table can say.
 
     parse_rule(text, syntax) -> Rule        for HTTP; alternatives(rule) gives host, path and condition of each route
-    parse_tcp_rule(text, syntax) -> Rule    for TCP; stream_alternatives(rule) gives server names and networks
+    parse_tcp_rule(text, syntax) -> Rule    for TCP; stream_alternatives(rule) gives server names and conditions
 
 Both raise `RuleError`, whose text names the column. `Rule.priority(given)` is what decides between routes.
 """
@@ -9,7 +9,7 @@ Both raise `RuleError`, whose text names the column. `Rule.priority(given)` is w
 from headgate.translator.dialects.traefik.rules.errors import RuleError
 from headgate.translator.dialects.traefik.rules.normal_form import Alternative, alternatives
 from headgate.translator.dialects.traefik.rules.rule import Rule, Syntax, parse_rule, parse_tcp_rule
-from headgate.translator.dialects.traefik.rules.streams import StreamAlternative, stream_alternatives
+from headgate.translator.dialects.traefik.rules.streams import StreamAlternative, asks_for_tls, stream_alternatives
 
 __all__ = [
     "Alternative",
@@ -18,6 +18,7 @@ __all__ = [
     "StreamAlternative",
     "Syntax",
     "alternatives",
+    "asks_for_tls",
     "parse_rule",
     "parse_tcp_rule",
     "stream_alternatives",

@@ -31,16 +31,10 @@ class Admission(NamedTuple):
     fault: str = ""
     """Why no client may; empty if there is no such reason."""
 
-    def within(self, networks: Sequence[str]) -> tuple[str, ...]:
-        """Return what of some networks is admitted. No networks, here and in the answer, are those of all clients.
-
-        Raises:
-            ValueError: none of them is admitted.
-        """
-        asked = tuple(map(ip_network, networks)) or _EVERYWHERE
-        found = dict.fromkeys(_common(asked, self.networks))
-        if not found:
-            raise ValueError("its rule and its middlewares admit no network in common")
+    @property
+    def allowed(self) -> tuple[str, ...]:
+        """The networks as the table has them: none are those of all clients."""
+        found = dict.fromkeys(self.networks)
         return () if found.keys() == set(_EVERYWHERE) else tuple(map(str, found))
 
 

@@ -11,13 +11,14 @@ from typing import Any, Final, NamedTuple
 from headgate.common.problems import Problem
 from headgate.common.resources import JsonObject, ObjectRef
 from headgate.common.resources.traefik import TLS_OPTION
-from headgate.common.table import Provenance, StreamRoute
+from headgate.common.table import Condition, Provenance, StreamRoute
 from headgate.translator.dialects.traefik.document import ASKS_ALL_CLIENTS, STORED
 from headgate.translator.dialects.traefik.entry_points import FIELD, entry_points_of
 from headgate.translator.dialects.traefik.models.stream import IngressRouteTcpSpec, TcpRule, TcpTls
 from headgate.translator.dialects.traefik.rules import (
     RuleError,
     StreamAlternative,
+    asks_for_tls,
     parse_tcp_rule,
     stream_alternatives,
 )
@@ -47,6 +48,8 @@ class _Matched(NamedTuple):
     field: str
     places: tuple[StreamAlternative, ...]
     priority: int
+    networks: tuple[str, ...] = ()
+    """From which clients may connect, as its middlewares say; none: from everywhere."""
     most: int | None = None
     """Connections of one address at once, as its middlewares say."""
 
@@ -117,7 +120,7 @@ def _matched(
         except (RuleError, ValueError) as error:
             problems.append(refuse("InvalidRule", f"{field}.match", str(error), rule.match))
             continue
-        if tls is None and any(place.server_names or place.alpn for place in one.places):
+        if tls is None and asks_for_tls(parsed):
             message = "server names and protocols are known of TLS connections alone: add tls, or ask for HostSNI(`*`)"
             problems.append(refuse("InvalidRule", f"{field}.match", message, rule.match))
             continue
@@ -127,19 +130,16 @@ def _matched(
 def _serve(
     ref: ObjectRef, one: _Matched, fault: str, lookups: Lookups, problems: list[Problem]
 ) -> tuple[_Matched, StreamBackends]:
-    """Return a route with the networks that its middlewares leave, and where its connections go."""
+    """Return a route with the networks that its middlewares admit, and where its connections go."""
     field = f"{one.field}.middlewares"
     admission = follow_middlewares(one.rule.middlewares, ref.namespace, field, lookups, problems)
-    fault, places = fault or admission.fault, one.places
-    try:
-        if not fault:
-            places = tuple(place._replace(networks=admission.within(place.networks)) for place in places)
-    except ValueError as error:
-        fault = str(error)
-        problems.append(refuse("InvalidRule", field, fault))
+    fault = fault or admission.fault
+    if not fault and not admission.networks:
+        fault = "its middlewares admit no network in common"
+        problems.append(refuse("InvalidValue", field, fault))
     if fault:
         return one, refuse_all(ref, KIND, one.field, fault)
-    return one._replace(places=places, most=admission.most), read_services(
+    return one._replace(networks=admission.allowed, most=admission.most), read_services(
         one.rule.services, ref, KIND, one.field, lookups, problems
     )
 
@@ -155,11 +155,10 @@ def _claims(
     problems: list[Problem],
 ) -> Iterator[StreamClaim]:
     """Yield the routes of the table: of each entry point, for each of a rule's alternatives."""
-    taken: dict[tuple[EntryPoint, str, tuple[str, ...]], str] = {}
+    taken: dict[tuple[EntryPoint, str, tuple[str, ...], Condition | None], str] = {}
     for one, backends in served:
         common: dict[str, Any] = {
             "protocol": "tcp" if tls is None else "tls",
-            "priority": 0 if tls is None else one.priority,
             "terminate": tls is not None and not tls.passthrough,
             "backends": backends.backends,
             "max_connections_per_client": one.most,
@@ -179,7 +178,9 @@ def _claims(
                 accept_proxy_protocol=bool(point.port and point.options.proxy_protocol),
                 server_names=names,
                 alpn=place.alpn,
-                allowed_networks=place.networks,
+                when=place.when,
+                priority=0 if tls is None and place.when is None else one.priority,
+                allowed_networks=one.networks,
                 **common,
             )
             yield StreamClaim(route, f"{one.field}.match")
@@ -189,18 +190,18 @@ def _left(
     place: StreamAlternative,
     point: EntryPoint,
     field: str,
-    taken: dict[tuple[EntryPoint, str, tuple[str, ...]], str],
+    taken: dict[tuple[EntryPoint, str, tuple[str, ...], Condition | None], str],
     problems: list[Problem],
 ) -> tuple[str, ...] | None:
     """Return the server names that no route before it has; None if there are none left."""
     left = []
     for name in place.server_names or ("",):
-        if (point, name, place.alpn) in taken:
+        if (point, name, place.alpn, place.when) in taken:
             what = f"server name {name}" if name else "what has no other route"
-            by = taken[point, name, place.alpn]
-            message = f"{what} on {point.name} goes by {by}: routes differ by server names and protocols alone"
+            by = taken[point, name, place.alpn, place.when]
+            message = f"{what} on {point.name} goes by {by}, whose rule is the same"
             problems.append(refuse("StreamConflict", f"{field}.match", message))
         else:
-            taken[point, name, place.alpn] = field
+            taken[point, name, place.alpn, place.when] = field
             left.append(name)
     return (tuple(left) if place.server_names else ()) if left else None
