@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from fakes.translator.deltas import ingress, service
-from fakes.translator.traefik import middleware
+from fakes.translator.traefik import middleware, resource
 from fakes.translator.traefik_routes import Routes
+from headgate.common.table import BackendTls
 
 PREFIX = "traefik.ingress.kubernetes.io/"
 
@@ -49,6 +50,8 @@ def test_middlewares_that_cannot_be_followed_close_the_paths(names: Any, reason:
     ("of_service", "reason"),
     [
         ({"middlewares": "default-lost@kubernetescrd"}, "MiddlewareNotFound"),
+        ({"serverstransport": "default-lost@kubernetescrd"}, "ServersTransportNotFound"),
+        ({"serverstransport": "own"}, "RefNotPermitted"),
         ({"sticky.cookie": "true", "sticky.cookie.path": "/;"}, "InvalidValue"),
     ],
 )
@@ -65,6 +68,14 @@ def test_a_scheme_that_there_is_not_is_warned_of_and_ignored() -> None:
     made = annotated({"serversscheme": "ftp"})
     assert [(severity, reason) for severity, reason, _ in made.said()] == [("warning", "InvalidAnnotation")]
     assert made.upstream.protocol == "http"
+
+
+def test_a_transport_says_how_servers_of_a_service_are_spoken_to() -> None:
+    spec = {"serverName": "b.test", "insecureSkipVerify": True, "forwardingTimeouts": {"dialTimeout": "2s"}}
+    own = resource("ServersTransport", "own", spec, namespace="edge")
+    made = annotated({"serversscheme": "https", "serverstransport": "edge-own@kubernetescrd"}, own)
+    assert made.upstream.tls == BackendTls(verify=False, server_name="b.test")
+    assert made.route.timeouts.connect_s == 2.0
 
 
 def test_middlewares_of_a_service_come_after_those_of_the_ingress() -> None:

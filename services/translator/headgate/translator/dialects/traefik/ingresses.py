@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from headgate.common.problems import Problem
-from headgate.common.table import TlsPolicy
+from headgate.common.table import Timeouts, TlsPolicy
 from headgate.common.table.tracing import Tracing
 from headgate.translator.annotations.reading import Reading
 from headgate.translator.annotations.traefik import TRAEFIK_PREFIX, TRAEFIK_TABLE, read_traefik_annotations
@@ -125,13 +125,16 @@ class _Reading:
         self._made = self._made._replace(uses=self._made.uses + made.uses)
         try:
             written = _load_balancer(path, said, reading.group("cookie"))
-            upstream, _ = upstream_of(written, self._lookups.cluster, self._question.namespace, self._lookups)
-            stickiness = stickiness_of(written.sticky, f"{self._question.namespace}-{path.service}-{path.port}")
+            namespace, lookups = self._question.namespace, self._lookups
+            upstream, timeouts = upstream_of(written, lookups.cluster, namespace, lookups, is_annotated=True)
+            stickiness = stickiness_of(written.sticky, f"{namespace}-{path.service}-{path.port}")
         except (BadService, BadReference) as error:
             self._problems.append(refuse(error.reason, f"{field}.name", str(error), path.service))
             return PathRouting(places, priority, refusal=refusal or str(error))
         plugins = both.plugins if made.plugins else ()
-        patch = RoutePatch(plugins=plugins, stickiness=stickiness).over(made.route)
+        patch = RoutePatch(
+            plugins=plugins, stickiness=stickiness, timeouts=timeouts if timeouts != Timeouts() else None
+        ).over(made.route)
         return PathRouting(places, priority, patch, upstream, refusal)
 
     def _places(self, path: IngressPath) -> tuple[tuple[RoutePlace, ...], int]:
@@ -187,7 +190,12 @@ def _load_balancer(path: IngressPath, said: Mapping[str, Any], cookie: Mapping[s
 
 
 def _options(said: Mapping[str, Any], cookie: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    names = {"scheme": "scheme", "passHostHeader": "pass_host", "nativeLB": "native_lb"}
+    names = {
+        "scheme": "scheme",
+        "passHostHeader": "pass_host",
+        "nativeLB": "native_lb",
+        "serversTransport": "transport",
+    }
     yield from ((name, said[source]) for name, source in names.items() if source in said)
     if said.get("sticky") or cookie:
         spelt = {"httponly": "httpOnly", "samesite": "sameSite", "maxage": "maxAge"}

@@ -16,7 +16,7 @@ from headgate.translator.dialects.traefik.models.transport import (
     ServersTransportTcpSpec,
     ServerTls,
 )
-from headgate.translator.dialects.traefik.references import Found, find_referenced
+from headgate.translator.dialects.traefik.references import Found, find_provided, find_referenced
 from headgate.translator.dialects.traefik.tls.names import CIPHERS, NEWER_CIPHERS, VERSIONS
 from headgate.translator.fragments.fragment import Fragment
 from headgate.translator.manifests import texts
@@ -67,14 +67,24 @@ _Maker = Callable[[_Spec, str, str, Lookups], _Made]
 # References
 
 
-def find_transport(name: str, own: str, cluster: str, lookups: Lookups) -> Transport:
+def find_transport(name: str, own: str, cluster: str, lookups: Lookups, *, is_annotated: bool = False) -> Transport:
     """Return the ServersTransport that an object of the namespace `own` refers to.
+
+    Args:
+        name: as it is written.
+        own: namespace of the object.
+        cluster: of the object.
+        lookups: where it is found.
+        is_annotated: the name is an annotation's, and means an object of any namespace.
 
     Raises:
         BadReference: it is not there, or must not be referred to.
         BadTransport: it cannot be followed.
     """
-    found = find_referenced(SERVERS_TRANSPORTS, own, "", name, lookups)
+    if is_annotated:
+        found = find_provided(SERVERS_TRANSPORTS, name, lookups)
+    else:
+        found = find_referenced(SERVERS_TRANSPORTS, own, "", name, lookups)
     return _follow(found, ServersTransportSpec, _transport, cluster, lookups)
 
 

@@ -51,8 +51,17 @@ class BadService(ValueError):
         self.reason, self.field = reason, field
 
 
-def upstream_of(written: LoadBalancer, cluster: str, own: str, lookups: Lookups) -> tuple[OverriddenService, Timeouts]:
+def upstream_of(
+    written: LoadBalancer, cluster: str, own: str, lookups: Lookups, *, is_annotated: bool = False
+) -> tuple[OverriddenService, Timeouts]:
     """Return the upstream of a Service that an object of the namespace `own` refers to, and how long it is waited for.
+
+    Args:
+        written: the reference.
+        cluster: of the object.
+        own: namespace of the object.
+        lookups: where Services and ServersTransports are found.
+        is_annotated: annotations say it, whose names may mean objects of any namespace.
 
     Raises:
         BadService: the reference cannot be followed.
@@ -67,7 +76,7 @@ def upstream_of(written: LoadBalancer, cluster: str, own: str, lookups: Lookups)
     except BadReference as error:
         raise BadService(error.reason, "name", str(error)) from error
     protocol = protocol_of(written, service)
-    transport = _transport_of(written, cluster, own, lookups)
+    transport = _transport_of(written, cluster, own, lookups, is_annotated=is_annotated)
     patch = patch_of(written, protocol, transport)
     upstream = OverriddenService(
         cluster,
@@ -82,11 +91,13 @@ def upstream_of(written: LoadBalancer, cluster: str, own: str, lookups: Lookups)
     return upstream, transport.timeouts if transport is not None else Timeouts()
 
 
-def _transport_of(written: LoadBalancer, cluster: str, own: str, lookups: Lookups) -> Transport | None:
+def _transport_of(
+    written: LoadBalancer, cluster: str, own: str, lookups: Lookups, *, is_annotated: bool
+) -> Transport | None:
     if not written.servers_transport or lookups.is_assumed:
         return None
     try:
-        return find_transport(written.servers_transport, own, cluster, lookups)
+        return find_transport(written.servers_transport, own, cluster, lookups, is_annotated=is_annotated)
     except BadReference as error:
         raise BadService(error.reason, "serversTransport", str(error)) from error
     except BadTransport as error:
