@@ -10,9 +10,13 @@ TOOLS  := $(VENV)/.tools
 ENGINE := services/gateway/headgate/gateway/compiled.json
 # Most tests of services wait more than they work: four at once fill two cores. Those of one file stay together.
 BESIDE := -n 4 --dist loadfile
-# What `make coverage` runs: the unit tests of the cores, and what tries stores and gateway on real servers and sockets.
-MEASURED := $(addprefix tests/unit/,common operations translator gateway) $(addprefix tests/integration/,common gateway)
+# What `make coverage` runs: unit tests of the cores and of the commands that use them, and what tries stores and gateway on real
+# servers and sockets.
+MEASURED := $(addprefix tests/unit/,common operations translator gateway cli) $(addprefix tests/integration/,common gateway)
 HOT    := $(shell find services/gateway/headgate/gateway -name '*.py')
+
+# Tests and benches start hundreds of processes: without cached bytecode each compiles all its sources again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help install accelerate up stack stack-down stack-test test async-test coverage cluster-test soak shortage check crds manifests validate format lock bench release wheel clean
