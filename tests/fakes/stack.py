@@ -80,6 +80,10 @@ class Stack:
             f"--data-dir={self.data_dir}",
         ]
 
+    def set_environment(self, environment: Mapping[str, str]) -> None:
+        """Have further variables from the next start on, as where they depend on the ports."""
+        self._environment |= environment
+
     @property
     def process(self) -> asyncio.subprocess.Process:
         assert self._process is not None

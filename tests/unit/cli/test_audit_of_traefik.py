@@ -121,7 +121,7 @@ def test_a_file_says_its_entry_points_in_one_setting(tmp_path: Path) -> None:
             "HEADGATE_TRAEFIK_NAMESPACES=shop,team for the translator",
         ),
         ("providers.docker", Verdict.IGNORED, "objects of this provider are not read"),
-        ("certificatesresolvers.le.acme.email", Verdict.IGNORED, "no certificates are asked for"),
+        ("certificatesresolvers.le.acme.email", Verdict.IGNORED, "a table [acme.NAME]"),
         ("entrypoints.websecure.transport.lifecycle.gracetimeout", Verdict.IGNORED, "it has no effect here"),
         ("entrypoints.traefik.address", Verdict.IGNORED, "admin site"),
     ],

@@ -9,10 +9,10 @@ from nacl.public import PrivateKey
 
 from fakes.virtual_time import in_virtual_time
 from headgate.common.errors import SettingsError
+from headgate.common.recipients import wait_for_recipients
 from headgate.common.sealing import PUBLIC_KEY_FILE, load_or_create_key_pair
 from headgate.common.service.settings import load_settings
 from headgate.watcher.__main__ import SUMMARY, main
-from headgate.watcher.publishing.recipients import wait_for_recipients
 from headgate.watcher.settings import WatcherSettings
 
 

@@ -40,6 +40,8 @@ class Purpose(StrEnum):
     """A certificate's: for TLS, and never for what a plugin sends."""
     CREDENTIAL = "credential"
     """By which consumers are recognised: compared, and not sent."""
+    ACCOUNT = "acme-account"
+    """Key of an account with an authority: for translators, and no gateway."""
     VALUE = "value"
     """Of a Secret of no particular use: for plugins, and as a credential."""
 
@@ -47,6 +49,7 @@ class Purpose(StrEnum):
 _OPENED_FOR: Mapping[Purpose, frozenset[Purpose]] = {
     Purpose.PRIVATE_KEY: frozenset({Purpose.PRIVATE_KEY}),
     Purpose.CREDENTIAL: frozenset({Purpose.CREDENTIAL, Purpose.VALUE}),
+    Purpose.ACCOUNT: frozenset({Purpose.ACCOUNT}),
     Purpose.VALUE: frozenset({Purpose.VALUE}),
 }
 """Purposes that a value may have been sealed for, by the one that it is opened for."""
@@ -190,8 +193,14 @@ def load_or_create_key_pair(folder: Path) -> PrivateKey:
 
     Two files: `gateway.key` (private half in base64, mode 0600; gateways only) and `gateway.pub` (public half).
     """
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    path = folder / PRIVATE_KEY_FILE
+    key = load_or_create_key(folder / PRIVATE_KEY_FILE)
+    (folder / PUBLIC_KEY_FILE).write_bytes(key_pair_files(key)[PUBLIC_KEY_FILE])
+    return key
+
+
+def load_or_create_key(path: Path) -> PrivateKey:
+    """Return the private key in a file, making it on first use, with mode 0600."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
@@ -200,7 +209,6 @@ def load_or_create_key_pair(folder: Path) -> PrivateKey:
         key = PrivateKey.generate()
         with os.fdopen(descriptor, "wb") as file:
             file.write(key_pair_files(key)[PRIVATE_KEY_FILE])
-    (folder / PUBLIC_KEY_FILE).write_bytes(key_pair_files(key)[PUBLIC_KEY_FILE])
     return key
 
 

@@ -1,5 +1,6 @@
 """`headgate translator`: the translator as a service."""
 
+import asyncio
 import gc
 import sys
 from collections.abc import Callable, Sequence
@@ -73,6 +74,7 @@ async def _work(context: ServiceContext, settings: TranslatorSettings) -> None:
             answering = Answering(bus, settings.table, AdmissionDesk(loop).judge)
             try:
                 await run_together(
+                    run_while_leading(leadership, lambda: _order(settings, stores, loop)),
                     loop.run(),
                     leadership.run(),
                     run_while_leading(leadership, lambda: keep_in_order(stores, lambda: loop.inputs.clusters)),
@@ -82,6 +84,16 @@ async def _work(context: ServiceContext, settings: TranslatorSettings) -> None:
                 await leadership.release()
     finally:
         await bus.close()
+
+
+async def _order(settings: TranslatorSettings, stores: NatsStores, loop: TranslatorLoop) -> None:
+    """Order certificates, if there is a resolver."""
+    if not settings.resolvers:
+        await asyncio.Event().wait()
+    # Its libraries take some megabytes.
+    from headgate.translator.leading.acme.issuer import Issuer
+
+    await Issuer(settings, stores.log_writer, loop).run()
 
 
 def _leadership(

@@ -9,6 +9,7 @@ import logging
 import time
 
 from headgate.common.errors import Conflict, StoreError
+from headgate.common.heartbeats import Heartbeat
 from headgate.common.leadership.leadership import Leadership, Sole
 from headgate.common.service.tasks import run_together
 from headgate.translator import metrics
@@ -87,6 +88,29 @@ class TranslatorLoop:
     def knows(self, cluster: str) -> bool:
         """Whether everything of a cluster has been translated once."""
         return cluster in self._build.known
+
+    @property
+    def may_order(self) -> bool:
+        """Whether certificates may be ordered: we lead, know all that is wanted, and what we commit is served."""
+        return self.leads and self._build.is_settled and self.output.serving.pin is None
+
+    async def is_served(self) -> bool:
+        """Tell whether all that was read is committed, and every live gateway serves it."""
+        version = self.output.publisher.version
+        if not self.is_idle or version is None or self.output.serving.is_stepping:
+            return False
+        beats = await self._live_gateways()
+        return bool(beats) and all(beat.version is not None and beat.version >= version for beat in beats)
+
+    async def has_gateways(self) -> bool:
+        """Tell whether any gateway serves the table."""
+        return any(beat.version is not None for beat in await self._live_gateways())
+
+    async def _live_gateways(self) -> tuple[Heartbeat, ...]:
+        try:
+            return await self.output.lookout.gateways()
+        except StoreError:
+            return ()
 
     # What runs
 

@@ -27,6 +27,7 @@ from headgate.translator.objects.life_cycle import check_object, is_ours, refuse
 from headgate.translator.objects.nginx_prefix import problem_as_written, with_prefix
 from headgate.translator.sources.certificates import CERTIFICATE
 from headgate.translator.sources.endpoints import ENDPOINT_SLICES, LEGACY_ENDPOINTS
+from headgate.translator.sources.ordered import ACCOUNTS, CHALLENGES, ORDERED_CERTIFICATES
 from headgate.translator.sources.policies import OWNERSHIP, ObjectTarget
 from headgate.translator.sources.services import SERVICES
 from headgate.translator.sources.sharing import CLUSTERS, SERVICE_EXPORTS
@@ -39,7 +40,10 @@ from headgate.translator.world.in_place import InPlace
 from headgate.translator.world.settings import DEFAULT_SETTINGS, TranslationSettings
 from headgate.translator.world.world import Check, KindKey, StoredKind, World
 
-_TABLE_KINDS: tuple[StoredKind[Any], ...] = (SERVICES, ENDPOINT_SLICES, LEGACY_ENDPOINTS, SERVICE_EXPORTS)
+_TABLE_KINDS: tuple[StoredKind[Any], ...] = (
+    *(SERVICES, ENDPOINT_SLICES, LEGACY_ENDPOINTS, SERVICE_EXPORTS),
+    *(ORDERED_CERTIFICATES, ACCOUNTS),
+)
 
 
 def _unchecked(ref: ObjectRef, manifest: JsonObject, form: object) -> Iterable[Problem]:
@@ -97,6 +101,8 @@ class Translation:
         self.selection = selection
         clusters = replace(CLUSTERS, read=lambda manifest: read_settings(manifest).of_table(table))
         translated = [kind for dialect in dialects for kind in dialect.kinds]
+        self.wanted: dict[CertificateRef, None] = {}
+        """Certificates that objects want ordered."""
         read = [*_TABLE_KINDS, clusters, *(kind for dialect in dialects for kind in dialect.reads)]
         self._nginx_prefix = settings.nginx.annotations_prefix
         kinds = [with_prefix(stored, self._nginx_prefix) for stored in (*read, *(kind.stored for kind in translated))]
@@ -224,6 +230,8 @@ class Translation:
         elif rule is self._held_rule:
             if output.value is not None:
                 self.held[argument] = output.value
+        elif rule is CHALLENGES:
+            self.assembly.put_challenges(argument, output.value)
         elif rule is CERTIFICATE:
             self.assembly.put_certificate(argument, output.value)
         else:
@@ -236,10 +244,20 @@ class Translation:
             self.graph.release(_need(ref))
             if isinstance(ref, CertificateRef):
                 self.assembly.put_certificate(ref, None)
+                self._end_order(ref)
             else:
                 self.assembly.discard_upstream(ref)
         for ref in needs.demanded:
             self.graph.demand(_need(ref))
+            if isinstance(ref, CertificateRef) and ref.resolver:
+                self.wanted[ref] = None
+                self.graph.demand(Node(CHALLENGES, ref))
+
+    def _end_order(self, ref: CertificateRef) -> None:
+        if ref.resolver:
+            del self.wanted[ref]
+            self.graph.release(Node(CHALLENGES, ref))
+            self.assembly.put_challenges(ref, ())
 
     def condition(self, ref: ObjectRef) -> ObjectStatus | None:
         """Return how an object stands; None where it is gone or not ours."""

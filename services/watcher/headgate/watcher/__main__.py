@@ -13,6 +13,7 @@ from headgate.common.bus.resync import heed_resync
 from headgate.common.errors import SettingsError
 from headgate.common.leadership.leadership import Elector, Leadership, Sole
 from headgate.common.problems import Problem, Severity
+from headgate.common.recipients import wait_for_recipients
 from headgate.common.resources import ALL_KINDS, JsonObject, Kinds
 from headgate.common.service.admin import AdminSite
 from headgate.common.service.service import ServiceContext, run_service
@@ -23,7 +24,6 @@ from headgate.watcher.admission.keeper import CertificateKeeper
 from headgate.watcher.admission.service import make_admission_server, make_certificate_keeper, make_kept_secret
 from headgate.watcher.api.lease import KubernetesLeaseBoard, pod_namespace
 from headgate.watcher.publishing.publisher import DeltaPublisher, Relist
-from headgate.watcher.publishing.recipients import wait_for_recipients
 from headgate.watcher.publishing.requesters import Requesters
 from headgate.watcher.settings import WatcherSettings
 from headgate.watcher.sources import SourceEvent

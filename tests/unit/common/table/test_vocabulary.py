@@ -18,6 +18,7 @@ from headgate.common.table import (
     BackendGroup,
     Balancing,
     Certificate,
+    Challenge,
     Compare,
     Consumer,
     ConsumerGroup,
@@ -87,6 +88,7 @@ def test_every_kind_of_entry_knows_its_key() -> None:
         ConsumerGroup(key="c/d/gold", name="gold", provenance=FROM),
         Listener(key="c/d/web", port=8000, protocol="http", provenance=FROM),
         BackendGroup(key="c/d/all", weighted=Weighted(backends=(Backend(upstream="u"),)), provenance=FROM),
+        Challenge(key="a.com/t", host="a.com", token="t", answer="t.k"),
     )
     assert tuple(entry_kind(entry) for entry in entries) == tuple(ENTRIES)
     assert [entry_key(entry) for entry in entries] == [
@@ -98,6 +100,7 @@ def test_every_kind_of_entry_knows_its_key() -> None:
         "c/d/gold",
         "c/d/web",
         "c/d/all",
+        "a.com/t",
     ]
     assert all(isinstance(entry, ENTRIES[entry_kind(entry)].model) for entry in entries)
     assert [kind_of(type(entry)) for entry in entries] == [entry_kind(entry) for entry in entries]

@@ -6,6 +6,7 @@ from headgate.common.table import (
     ENTRIES,
     Backend,
     BackendGroup,
+    Challenge,
     Consumer,
     ConsumerGroup,
     Listener,
@@ -29,6 +30,7 @@ TABLE: tuple[TableEntry, ...] = (
     ConsumerGroup(key="c1/ns/gold", name="gold", provenance=ORIGIN),
     Listener(key="c1/ns/web", port=8000, protocol="http", provenance=ORIGIN),
     BackendGroup(key="c1/ns/all", weighted=Weighted(backends=(Backend(upstream="up"),)), provenance=ORIGIN),
+    Challenge(key="foo.com/token", host="foo.com", token="token", answer="token.key"),
 )
 
 

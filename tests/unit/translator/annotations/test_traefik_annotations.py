@@ -28,7 +28,7 @@ def test_every_example_can_be_read_on_its_kind(row) -> None:
     ("kind", "name", "verdict"),
     [
         (INGRESS, "router.entryPoints", Verdict.HONOURED),
-        (INGRESS, "router.tls.domains.0.main", Verdict.IGNORED),
+        (INGRESS, "router.tls.domains.0.main", Verdict.HONOURED),
         (INGRESS, "router.entrypoint", Verdict.IGNORED),
         (INGRESS, "service.nativelb", Verdict.IGNORED),
         (SERVICE, "service.nativelb", Verdict.HONOURED),

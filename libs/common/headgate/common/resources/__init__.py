@@ -49,7 +49,7 @@ from headgate.common.resources.kind import (
     WatchMode,
 )
 from headgate.common.resources.kinds import KindChoice, Kinds
-from headgate.common.resources.ours import CLUSTER, OUR_KINDS
+from headgate.common.resources.ours import ACME_ACCOUNT, ACME_CERTIFICATE, CLUSTER, OUR_KINDS
 from headgate.common.resources.reference import JsonObject, ObjectRef
 from headgate.common.resources.traefik import OLDER_TRAEFIK_KINDS, TRAEFIK_KINDS
 
@@ -67,6 +67,8 @@ ALL_KINDS = Kinds(
 """What this release reads."""
 
 __all__ = [
+    "ACME_ACCOUNT",
+    "ACME_CERTIFICATE",
     "ALL_KINDS",
     "APISIX_CLUSTER_CONFIG",
     "APISIX_CONSUMER",

@@ -9,6 +9,7 @@ Grows with the data plane: what is here is served today.
 from headgate.common.table.backend import Backend
 from headgate.common.table.backend_group import BackendGroup, Failover, Hashed, Mirroring, Weighted
 from headgate.common.table.base import Entry, Provenance
+from headgate.common.table.challenge import ALPN_CHALLENGE, CHALLENGE_PATH, Challenge, challenge_name
 from headgate.common.table.consumers import Consumer, ConsumerGroup, Credential
 from headgate.common.table.fastcgi import FastCgi
 from headgate.common.table.hosts import ANY_HOST, HostKey
@@ -72,7 +73,9 @@ from headgate.common.table.upstream import (
 DEFAULT_TABLE = "default"
 
 __all__ = [
+    "ALPN_CHALLENGE",
     "ANY_HOST",
+    "CHALLENGE_PATH",
     "DEFAULT_TABLE",
     "ENTRIES",
     "HTTPS_LISTENER",
@@ -90,6 +93,7 @@ __all__ = [
     "BalancingPolicy",
     "Canary",
     "Certificate",
+    "Challenge",
     "CircuitBreaker",
     "ClientAuth",
     "Compare",
@@ -137,6 +141,7 @@ __all__ = [
     "VirtualHost",
     "Weighted",
     "WeightedUpstream",
+    "challenge_name",
     "count_comparisons",
     "entry_key",
     "entry_kind",

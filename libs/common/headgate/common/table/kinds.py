@@ -12,6 +12,7 @@ from typing import Final, Literal, NamedTuple
 
 from headgate.common.table.backend_group import BackendGroup
 from headgate.common.table.base import Entry
+from headgate.common.table.challenge import Challenge
 from headgate.common.table.consumers import Consumer, ConsumerGroup
 from headgate.common.table.listener import Listener
 from headgate.common.table.route import VirtualHost
@@ -20,11 +21,21 @@ from headgate.common.table.tls import Certificate
 from headgate.common.table.upstream import Upstream
 
 EntryKind = Literal[
-    "hosts", "upstreams", "certificates", "streams", "consumers", "consumer_groups", "listeners", "backend_groups"
+    "hosts",
+    "upstreams",
+    "certificates",
+    "streams",
+    "consumers",
+    "consumer_groups",
+    "listeners",
+    "backend_groups",
+    "challenges",
 ]
-TableEntry = VirtualHost | Upstream | Certificate | StreamRoute | Consumer | ConsumerGroup | Listener | BackendGroup
+TableEntry = (
+    VirtualHost | Upstream | Certificate | StreamRoute | Consumer | ConsumerGroup | Listener | BackendGroup | Challenge
+)
 EntryNoun = Literal[
-    "host", "upstream", "certificate", "stream", "consumer", "consumer group", "listener", "backend group"
+    "host", "upstream", "certificate", "stream", "consumer", "consumer group", "listener", "backend group", "challenge"
 ]
 
 
@@ -46,6 +57,7 @@ ENTRIES: Final[Mapping[EntryKind, EntryRow]] = MappingProxyType(
         "consumer_groups": EntryRow(ConsumerGroup, "consumer group"),
         "listeners": EntryRow(Listener, "listener"),
         "backend_groups": EntryRow(BackendGroup, "backend group"),
+        "challenges": EntryRow(Challenge, "challenge"),
     }
 )
 _KINDS: Final[Mapping[type[Entry], EntryKind]] = {row.model: kind for kind, row in ENTRIES.items()}

@@ -11,8 +11,10 @@ from headgate.gateway.table.compile import CompiledHost, merge_hosts
 from headgate.gateway.table.hosts import HostIndex, index_hosts
 from headgate.gateway.table.listener_ports import OWN_HTTP, ListenerPlan, ListenerPort, plan_listeners
 from headgate.gateway.table.listeners import CompiledListener, ListenerRoutes
+from headgate.gateway.table.route import CompiledRoute
 from headgate.gateway.table.routers import (
     AdaptingRouter,
+    ChallengeRouter,
     HostRouter,
     Hosts,
     PortRouter,
@@ -34,6 +36,8 @@ class HostChange(NamedTuple):
     gone: Collection[str]
 
 
+Answers = Mapping[tuple[bytes, bytes], CompiledRoute]
+"""What answers challenges, by host and path."""
 Placed = dict[str, CompiledHost | None]
 """What is new at a listener, by key; None: it is gone."""
 
@@ -47,6 +51,7 @@ class CompiledTable:
 
     __slots__ = (
         "__weakref__",
+        "_answers",
         "_indexes",
         "_routers",
         "hosts",
@@ -66,6 +71,7 @@ class CompiledTable:
         plan: ListenerPlan,
         listeners: Mapping[str, CompiledListener],
         routes: Mapping[str, ListenerRoutes],
+        answers: Answers,
     ) -> None:
         self.version = version
         self.version_label = str(version)
@@ -76,6 +82,7 @@ class CompiledTable:
         """Those that have an entry, by key."""
         self.routes = routes
         """By key of the listener, of those that change routes."""
+        self._answers = answers
         self._indexes = indexes
         """By key of the listener; those of the gateway's own two are one object as long as they have the same hosts."""
         self._routers = {port: self._port_router(listeners) for port, listeners in plan.ports.items()}
@@ -85,7 +92,7 @@ class CompiledTable:
     @classmethod
     def empty(cls, version: Version) -> "CompiledTable":
         """Return a table without entries."""
-        return cls(version, {}, {}, finish(plan_listeners((), {})), {}, {})
+        return cls(version, {}, {}, finish(plan_listeners((), {})), {}, {}, {})
 
     def hosts_of(self, listener: str) -> Hosts:
         """Return the virtual hosts of a listener."""
@@ -116,10 +123,10 @@ class CompiledTable:
 
     def _port_router(self, listeners: HostIndex[Listener]) -> Router:
         by_name = {name: self._listener_router(each) for name, each in listeners.by_name.items()}
-        only = by_name.get(b"*")
-        if only is not None and len(by_name) == 1:
-            return only
-        return PortRouter(self.version_label, HostIndex(by_name, listeners.any_depth, listeners.patterns))
+        router: Router | None = by_name.get(b"*")
+        if router is None or len(by_name) > 1:
+            router = PortRouter(self.version_label, HostIndex(by_name, listeners.any_depth, listeners.patterns))
+        return ChallengeRouter(router, self._answers) if self._answers else router
 
     def _listener_router(self, listener: Listener) -> Router:
         make = RankRouter if listener.host_order == "rank-first" else HostRouter
@@ -138,6 +145,7 @@ class CompiledTable:
         plan: ListenerPlan,
         listeners: Mapping[str, CompiledListener],
         adapt: Adapt,
+        answers: Answers,
     ) -> "Steps[CompiledTable]":
         """Return the next revision in steps: what did not change is shared. `adapt` makes the routes of a listener.
 
@@ -155,7 +163,7 @@ class CompiledTable:
             elif listener.adapts:
                 here = {part.key: part for host in index.by_name.values() for part in host.parts}
                 routes[key] = yield from adapt(listener, here, before)
-        return CompiledTable(version, hosts, indexes, plan, listeners, routes)
+        return CompiledTable(version, hosts, indexes, plan, listeners, routes, answers)
 
     def _replace_hosts(self, change: HostChange) -> Steps[tuple[Mapping[bytes, CompiledHost], Mapping[str, Hosts]]]:
         hosts = dict(self.hosts)

@@ -16,6 +16,7 @@ from headgate.common.snapshot import ChunkName, Version
 from headgate.common.table import (
     BackendGroup,
     Certificate,
+    Challenge,
     Consumer,
     ConsumerGroup,
     EntryKind,
@@ -34,6 +35,7 @@ from headgate.gateway.plugins.interface.consumers import ConsumerDirectory, Know
 from headgate.gateway.streams.route import CompiledStream
 from headgate.gateway.table.backends import BoundGroup, Holders, MakeHooks, bind_group
 from headgate.gateway.table.certificates import OpenedCertificate, open_certificate
+from headgate.gateway.table.challenges import AnsweredChallenge, compile_challenge
 from headgate.gateway.table.chunks import ChunkSet, ChunkStage, FindPrevious, decode_entry
 from headgate.gateway.table.compile import (
     CompiledHost,
@@ -107,6 +109,7 @@ class TableCompiler:
         self.consumer_groups: ChunkSet[ConsumerGroup, KnownGroup] = ChunkSet(ConsumerGroup, self._compile_group)
         self.listeners: ChunkSet[Listener, CompiledListener] = ChunkSet(Listener, self._listener_compiler.compile)
         self.backend_groups: ChunkSet[BackendGroup, BoundGroup] = ChunkSet(BackendGroup, self._compile_backend_group)
+        self.challenges: ChunkSet[Challenge, AnsweredChallenge] = ChunkSet(Challenge, self._compile_challenge)
         self.chunk_sets: Mapping[EntryKind, ChunkSet[Any, Any]] = {
             "hosts": self.hosts,
             "upstreams": self.upstreams,
@@ -116,6 +119,7 @@ class TableCompiler:
             "consumer_groups": self.consumer_groups,
             "listeners": self.listeners,
             "backend_groups": self.backend_groups,
+            "challenges": self.challenges,
         }
         self._own_ports = own_ports
         self.table: CompiledTable | None = None
@@ -151,6 +155,11 @@ class TableCompiler:
         previous = find_previous(certificate.key)
         yield from ()
         return certificate.key, open_certificate(certificate, previous and previous.compiled, self._unseal)
+
+    def _compile_challenge(
+        self, raw: bytes, find_previous: FindPrevious[AnsweredChallenge]
+    ) -> Steps[tuple[str, AnsweredChallenge]]:
+        return compile_challenge(raw, self._holders, self._make_hooks)
 
     def _compile_consumer(
         self, raw: bytes, find_previous: FindPrevious[KnownConsumer]
@@ -250,6 +259,7 @@ class TableCompiler:
         version: Version,
         hosts: ChunkStage[VirtualHost, CompiledHost],
         listeners: Sequence[CompiledListener] | None,
+        challenges: Iterable[AnsweredChallenge],
     ) -> Steps[CompiledTable]:
         """Make a table with the hosts of a stage, in steps; `listeners` are all, None as they were."""
         table = CompiledTable.empty(version) if self.table is None else self.table
@@ -262,7 +272,12 @@ class TableCompiler:
         change = HostChange(*hosts.outcome())
         return (
             yield from table.succeed(
-                version, change, plan, by_key, partial(self._listener_compiler.adapt_routes, hosts)
+                version,
+                change,
+                plan,
+                by_key,
+                partial(self._listener_compiler.adapt_routes, hosts),
+                {(one.host, one.path): one.route for one in challenges},
             )
         )
 
@@ -318,7 +333,9 @@ class TableUpdate:
             stage.check_complete()
         hosts, listeners = self._stages["hosts"], self._stages["listeners"]
         compiled = listeners.compiled() if listeners.is_changed else None
-        table = yield from self._compiler.next_table(self._version, hosts, compiled)
+        table = yield from self._compiler.next_table(
+            self._version, hosts, compiled, self._stages["challenges"].compiled()
+        )
         self._table = table
         return table
 

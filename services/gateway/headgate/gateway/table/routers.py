@@ -5,6 +5,7 @@ between a request and its host.
 """
 
 import sys
+from collections.abc import Mapping
 from itertools import dropwhile
 from typing import TYPE_CHECKING, Protocol
 
@@ -160,6 +161,26 @@ class RedirectingRouter:
         if source.facts().scheme == b"https":
             return self._router.match(host, path, source)
         return self._redirect
+
+    def takes(self, host: bytes) -> bool:
+        """Tell whether a virtual host takes a host."""
+        return self._router.takes(host)
+
+
+class ChallengeRouter:
+    """A port while certificates are ordered: questions of authorities are answered before all routes."""
+
+    __slots__ = ("_answers", "_router", "version_label")
+
+    def __init__(self, router: Router, answers: Mapping[tuple[bytes, bytes], CompiledRoute]) -> None:
+        self.version_label = router.version_label
+        self._router = router
+        self._answers = answers
+
+    def match(self, host: bytes, path: bytes, source: "RequestSource") -> CompiledRoute | NeedsBody | None:
+        """Find the route of a request; see `Router`."""
+        answer = self._answers.get((host, path))
+        return self._router.match(host, path, source) if answer is None else answer
 
     def takes(self, host: bytes) -> bool:
         """Tell whether a virtual host takes a host."""

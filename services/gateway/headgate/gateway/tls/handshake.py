@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple, NoReturn, cast
 from weakref import WeakSet
 
+from headgate.common.table import ALPN_CHALLENGE
 from headgate.gateway.tls import lenient
 from headgate.gateway.tls.client_hello import ClientHello, HelloOutcome, read_client_hello
 from headgate.gateway.tls.identity import ClientIdentity, read_identity
@@ -26,6 +27,7 @@ _OTHER: Final = "OTHER"
 TOO_MANY: Final = "TOO_MANY_HANDSHAKES"
 NO_NAME: Final = "UNRECOGNIZED_NAME"
 """Our own reasons, beside OpenSSL's."""
+_CHALLENGE: Final = ALPN_CHALLENGE.encode()
 _NO_NAME_ALERT: Final = b"\x15\x03\x03\x00\x02\x02\x70"
 """A fatal alert of `unrecognized_name` (RFC 8446, sections 5.1 and 6)."""
 SESSIONS_LIMIT: Final = 500
@@ -70,6 +72,8 @@ class ListenerContext(ssl.SSLContext):
 
     choose: Callable[[str], Chosen]
     """Finds the context for a server name; empty if the client names none."""
+    choose_challenge: Callable[[str], Chosen | None]
+    """Finds the context that answers an authority (RFC 8737) about a name; None: nothing is asked about it."""
     counts: HandshakeCounts
     renew: Callable[[Chosen], None]
     """Drops a context, so that the next connection gets a new one."""
@@ -180,12 +184,21 @@ class ServerConnection:
         if hello is HelloOutcome.NEED_MORE:
             raise ssl.SSLWantReadError(ssl.SSL_ERROR_WANT_READ, "the ClientHello is not there to its end")
         # What is no hello is OpenSSL's to refuse.
-        self._chosen = self._listener.choose(hello.server_name if isinstance(hello, ClientHello) else "")
+        self._chosen = self._choose(hello)
         if self._chosen.is_refused:
             self._outgoing.write(_NO_NAME_ALERT)
             self._fail(_unrecognized_name())
         self._object = self._chosen.context.wrap_bio(self._incoming, self._outgoing, server_side=True)
         return self._object
+
+    def _choose(self, hello: ClientHello | HelloOutcome) -> Chosen:
+        if not isinstance(hello, ClientHello):
+            return self._listener.choose("")
+        if _CHALLENGE in hello.alpn:
+            answer = self._listener.choose_challenge(hello.server_name)
+            if answer is not None:
+                return answer
+        return self._listener.choose(hello.server_name)
 
     def _check_depth(self, connection: ssl.SSLObject) -> None:
         auth = self.tls.policy.client_auth if self.tls is not None and not self.tls.problem else None

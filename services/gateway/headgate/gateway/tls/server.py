@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives import hashes
 
 from headgate.common.pem import load_key_pair
 from headgate.common.secret import Secret
-from headgate.common.table import OTHER_NAMES
+from headgate.common.table import ALPN_CHALLENGE, OTHER_NAMES, challenge_name
 from headgate.gateway.tls.handshake import Chosen, HandshakeCounts, ListenerContext, ServerConnection
 from headgate.gateway.tls.loading import self_signed
 from headgate.gateway.tls.policy import HostTls, put_into_effect
@@ -85,6 +85,8 @@ class CertificateStore:
         self._contexts: dict[str, ssl.SSLContext] = {}
         """For hosts without a policy, by fingerprint."""
         self._policy_contexts: WeakKeyDictionary[HostTls, dict[str, ssl.SSLContext]] = WeakKeyDictionary()
+        self._challenges: dict[str, ssl.SSLContext] = {}
+        """That answer authorities (RFC 8737), by fingerprint."""
         self._unusable: set[str] = set()
         self._find_policy: FindPolicy = _no_policy
         self._find_certificates: FindCertificates = _all_certificates
@@ -106,6 +108,7 @@ class CertificateStore:
     def _listener_context(self, choose: Callable[[str], Chosen]) -> ListenerContext:
         context = ListenerContext(ssl.PROTOCOL_TLS_SERVER)
         context.choose = choose
+        context.choose_challenge = self.choose_challenge
         context.counts = self.counts
         context.renew = self._drop
         context.max_pending = self._max_handshakes
@@ -212,6 +215,23 @@ class CertificateStore:
         name = _normal(server_name)
         return self._present(name, self._find_policy(name.encode()), self._find_certificates(name.encode()))
 
+    def choose_challenge(self, server_name: str) -> Chosen | None:
+        """Give the context that proves to an authority that a name is ours; None while it is asked for no proof."""
+        entry = self._by_name.get(challenge_name(_normal(server_name)))
+        if entry is None:
+            return None
+        context = self._challenges.get(entry.fingerprint)
+        if context is None:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            try:
+                load_key_pair(context, entry.chain_pem.encode(), entry.key_pem.reveal())
+            except (ssl.SSLError, ValueError) as error:
+                _log.warning("challenge unusable", extra={"fingerprint": entry.fingerprint, "error": str(error)})
+                return None
+            context.set_alpn_protocols([ALPN_CHALLENGE])
+            self._challenges[entry.fingerprint] = context
+        return Chosen(context, None, entry.fingerprint)
+
     def _present(self, name: str, tls: HostTls | None, keys: Sequence[str]) -> Chosen:
         effective = tls if tls is not None and not tls.problem else None
         found = self._certificate_among(keys, name) if keys else self.certificate_for(name)
@@ -275,7 +295,7 @@ class CertificateStore:
                 continue
             del self._uses[fingerprint]
             self._unusable.discard(fingerprint)
-            for contexts in (self._contexts, *self._policy_contexts.values()):
+            for contexts in (self._contexts, self._challenges, *self._policy_contexts.values()):
                 contexts.pop(fingerprint, None)
 
 

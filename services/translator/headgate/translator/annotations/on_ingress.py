@@ -330,6 +330,15 @@ _CANARIES = (
 
 _TLS = (
     Annotation(
+        name="acme",
+        sets="acme.resolver",
+        read=texts.resolver_name,
+        value="name of a resolver, or `true` for the only one",
+        default="none",
+        does="Order certificates for the entries of `spec.tls` that name no Secret ([ACME](acme.md)).",
+        example="letsencrypt",
+    ),
+    Annotation(
         name="min-tls-version",
         sets="tls.min_version",
         read=texts.word("1.0", "1.1", "1.2", "1.3"),

@@ -134,12 +134,12 @@ TRAEFIK_ROWS: Final = (
         _text,
         "resolver",
         "name",
-        "",
+        "[Resolver](acme.md) of which certificates are ordered: for the domains, else for the hosts of `spec.tls` "
+        "or of the rules.",
         "le",
-        ignored="no certificates are asked for: name a Secret",
     ),
-    _router("tls.domains.n.main", _text, "domain", "name", "", "example.com", ignored="as `router.tls.certresolver`"),
-    _router("tls.domains.n.sans", _text, "sans", "names", "", "a.com,b.com", ignored="as `router.tls.certresolver`"),
+    _router("tls.domains.n.main", _text, "domain", "name", "First name of an ordered certificate.", "example.com"),
+    _router("tls.domains.n.sans", _text, "sans", "names", "Its further names.", "a.com,b.com"),
     _router("observability.accesslogs", _boolean, "access_logs", "boolean", "Lines of the access log.", "false"),
     _router("observability.tracing", _boolean, "tracing", "boolean", "Traces.", "false"),
     _router(

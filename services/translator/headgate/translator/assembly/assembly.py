@@ -12,6 +12,7 @@ from headgate.common.resources import ObjectRef
 from headgate.common.table import OWN_LISTENERS as OWN_LISTENER_KEYS
 from headgate.common.table import (
     Certificate,
+    Challenge,
     EntryKind,
     Listener,
     TableEntry,
@@ -84,6 +85,7 @@ class Assembly:
         self._sharing: dict[str, tuple[str, ...]] = {}
         """Keys of the upstreams that several clusters have, each with these clusters."""
         self._certificates: dict[CertificateRef, Certificate] = {}
+        self._challenges: dict[CertificateRef, set[tuple[EntryKind, str]]] = {}
         self._names: dict[str, CertificateRef] = {}
         self._won: dict[CertificateRef, set[str]] = {}
         self._secured = SecuredWildcards()
@@ -202,6 +204,16 @@ class Assembly:
         for user in self._claimants.of_upstream.of(ref):
             self._touch_hosts(claimed_hosts(self._claimants.fragments.get(user)))
             self._dirty_ports.update(claimed_ports(self._claimants.fragments.get(user)))
+
+    def put_challenges(self, ref: CertificateRef, entries: tuple[Challenge | Certificate, ...]) -> None:
+        """Take what gateways answer about a certificate that is ordered."""
+        new = {(entry_kind(entry), entry_key(entry)) for entry in entries}
+        for kind, key in self._challenges.pop(ref, set()) - new:
+            self._discard(kind, key)
+        for entry in entries:
+            self._put(entry)
+        if new:
+            self._challenges[ref] = new
 
     def put_certificate(self, ref: CertificateRef, certificate: Certificate | None) -> None:
         """Take a certificate's present state, without server names; None where it is unusable or unused."""

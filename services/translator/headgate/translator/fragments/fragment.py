@@ -25,11 +25,15 @@ from headgate.translator.world.last_good import ObjectVersions, VersionId
 
 
 class CertificateRef(NamedTuple):
-    """A TLS Secret."""
+    """A TLS Secret, or a certificate that is ordered by ACME."""
 
     cluster: str
     namespace: str
     secret: str
+    resolver: str = ""
+    """Who is asked for it, where it is no Secret: the cluster is `ACME_CLUSTER` then, the namespace is the table."""
+    names: tuple[str, ...] = ()
+    """That it is ordered for."""
 
     @property
     def key(self) -> str:

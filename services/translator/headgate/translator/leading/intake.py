@@ -10,6 +10,7 @@ from datetime import datetime
 from itertools import chain, islice
 from typing import NamedTuple
 
+from headgate.common.acme import ACME_CLUSTER
 from headgate.common.clusters import cluster_ref, describe, read_settings
 from headgate.common.deltas import (
     Author,
@@ -168,7 +169,7 @@ class Intake:
 
     def _receive(self, message: LogMessage, causes: Causes) -> bool:
         cluster = message.ref.cluster if isinstance(message, Delta | LastGood) else message.cluster
-        if not self._translation.selection.has_cluster(cluster):
+        if cluster != ACME_CLUSTER and not self._translation.selection.has_cluster(cluster):
             self._translation.left_out.add(cluster)
             return False
         match message:
@@ -193,7 +194,7 @@ class Intake:
         if kind is None or not (self._translation.apply(delta) or is_decision):
             return False
         causes.add(delta, kind.kind)
-        return delta.ref.cluster in self._translation.active_clusters
+        return delta.ref.cluster == ACME_CLUSTER or delta.ref.cluster in self._translation.active_clusters
 
     def _admit(self, announcement: ClusterAnnouncement) -> None:
         """By time, not by place: a decision is written again into a log that lost it, after what came since."""

@@ -33,6 +33,7 @@ _SERVER_NAME = re.compile(r"(\*\.)?[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-
 _NAMESPACE = re.compile(r"([a-z0-9]([-a-z0-9]*[a-z0-9])?/)?[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _LINE = re.compile(r"(?P<negated>!)?(?P<name>[^!=~][^=~]*?)(?:(?P<operator>[=~])(?P<value>.*))?")
 _COOKIE_PATH = re.compile(r"/[\x21-\x3a\x3c-\x7e]*")
+_RESOLVER = re.compile(r"[A-Za-z0-9]([-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?")
 _CIPHERS = re.compile(r"[A-Za-z0-9:+!@=,_-]+")
 
 
@@ -355,3 +356,10 @@ def _is_json(value: Any, depth: int) -> bool:
     if isinstance(value, list):
         return depth > 0 and all(_is_json(one, depth - 1) for one in value)
     return value is None or isinstance(value, str | bool | int) or (isinstance(value, float) and math.isfinite(value))
+
+
+def resolver_name(text: str) -> str:
+    """Read the name of a resolver of certificates."""
+    if not _RESOLVER.fullmatch(text):
+        raise ValueError("must be the name of a resolver, such as letsencrypt, or true")
+    return text

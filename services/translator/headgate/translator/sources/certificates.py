@@ -12,6 +12,7 @@ from headgate.common.resources import SECRET, JsonObject
 from headgate.common.sealing import ClusterValue, SealedSecret
 from headgate.common.table import Certificate, Provenance
 from headgate.translator.fragments.fragment import CertificateRef
+from headgate.translator.sources.ordered import read_issued
 from headgate.translator.world.graph import Level, Lookups, Rule
 from headgate.translator.world.world import StoredKind
 
@@ -132,7 +133,9 @@ def covers(names: Set[str], name: str) -> bool:
 
 
 def read_certificate(lookups: Lookups, ref: CertificateRef) -> Certificate | None:
-    """Return a Secret's certificate, without the server names that objects claim for it; None where it is unusable."""
+    """Return a certificate, without the server names that objects claim for it; None where it is unusable."""
+    if ref.resolver:
+        return read_issued(lookups, ref)
     secret = lookups.get(SECRETS, ref.namespace, ref.secret)
     if secret is None or secret.sealed is None or secret.sealed.certificate is None:
         return None

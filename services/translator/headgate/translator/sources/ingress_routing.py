@@ -73,6 +73,11 @@ class IngressRouting:
     tls: TlsPolicy | None = None
     """For its hosts."""
     tls_field: str = ""
+    resolver: str = ""
+    """Who is asked for certificates; empty for none."""
+    resolver_field: str = ""
+    domains: tuple[tuple[str, ...], ...] = ()
+    """Names of each of them; none: those of the hosts."""
     uses: tuple[BackendUse, ...] = ()
     problems: tuple[Problem, ...] = ()
 

@@ -1,6 +1,7 @@
 """What the operator's settings say of the translation of all objects."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 from headgate.common.resources.references import NGINX_PREFIX
@@ -8,6 +9,7 @@ from headgate.common.status import CONTROLLER_NAME
 from headgate.translator.world.entry_points import OWN_ENTRY_POINTS, EntryPoint
 
 RuleSyntax = Literal["v3", "v2"]
+ChallengeType = Literal["http-01", "tls-alpn-01", "dns-01"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,20 @@ class TraefikSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class AcmeNames:
+    """Of which authorities certificates can be ordered."""
+
+    table: str = ""
+    resolvers: Mapping[str, ChallengeType] = field(default_factory=dict)
+    """By name: how an authority is shown that a host is ours."""
+
+    @property
+    def default(self) -> str:
+        """The resolver that `true` names: the only one, or the one of that name."""
+        return next(iter(self.resolvers)) if len(self.resolvers) == 1 else "default"
+
+
+@dataclass(frozen=True, slots=True)
 class TranslationSettings:
     """Which objects are ours by their class, and which plugins may be named."""
 
@@ -77,6 +93,7 @@ class TranslationSettings:
     """Whether consumers are recognised on routes of their own namespace only."""
     nginx: NginxSettings = NginxSettings()
     traefik: TraefikSettings = TraefikSettings()
+    acme: AcmeNames = AcmeNames()
     entry_points: tuple[EntryPoint, ...] = OWN_ENTRY_POINTS
     """Ports of the gateways by the names that Traefik's resources give them."""
 

@@ -47,7 +47,8 @@ _NOTES: Final = {
     "its classes",
     "providers.kubernetesgateway": "Gateway API is not served",
     "providers": "objects of this provider are not read: make them resources of the cluster",
-    "certificatesresolvers": "no certificates are asked for: name Secrets",
+    "certificatesresolvers": "write the resolver as a table [acme.NAME] into the translator's TOML file, with "
+    "directory, email and challenge (docs/acme.md)",
     "api": "gateways have an admin site",
     "ping": "gateways answer /readyz and /healthz at their admin site",
     "metrics": "gateways have /metrics at their admin site",

@@ -67,6 +67,8 @@ class IngressPolicy:
     """Upstreams that its plugins refer to."""
     shares_hosts_with: tuple[str, ...] = ()
     """As in `Fragment`."""
+    resolver: str = ""
+    """Who is asked for certificates; empty for none."""
 
     @property
     def concerns_routes(self) -> bool:
@@ -184,6 +186,7 @@ def _read(ref: ObjectRef, annotations: JsonObject, lookups: Lookups) -> IngressP
         is_unreadable=bool(reading.closed("when") or reading.closed("canary")),
         problems=tuple(reading.problems),
         shares_hosts_with=reading.group("sharing").get("namespaces", ()),
+        resolver=reading.group("acme").get("resolver", ""),
     )
 
 

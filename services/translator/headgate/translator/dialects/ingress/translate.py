@@ -37,6 +37,7 @@ from headgate.translator.dialects.ingress.nginx.facts import is_of_nginx_control
 from headgate.translator.dialects.ingress.nginx.ingress import NginxIngress
 from headgate.translator.dialects.ingress.nginx.mains import Speech, speech_of, speech_of_canary
 from headgate.translator.dialects.ingress.nginx.passthrough import passed_through
+from headgate.translator.dialects.ingress.ordering import ordered_names
 from headgate.translator.dialects.ingress.parse import (
     Backend,
     IngressSpec,
@@ -128,7 +129,10 @@ def translate_ingress(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) ->
         streams=tuple(claim for _, claim in streams),
         entries=nginx.groups,
         tls=() if is_canary else _tls_claims(hosts or (ANY_HOST,), policy, nginx),
-        names=tuple(claim for entry in spec.tls for claim in _claim_names(ref, entry, lookups, nginx, problems)),
+        names=(
+            *(claim for entry in spec.tls for claim in _claim_names(ref, entry, lookups, nginx, problems)),
+            *ordered_names(policy.resolver, routings, spec, lookups, problems),
+        ),
         problems=tuple(problems),
         addresses=lookups.attached(CLASS_ADDRESSES, class_named),
         leaves_addresses=_leaves_addresses(class_named, lookups),

@@ -116,8 +116,14 @@ ROUTE_FIELDS: Final = (
         note="for the hosts that rules name; one that is missing, or cannot be followed, lets no client in. Where it "
         "asks for certificates, plain requests for the host are refused too",
     ),
-    _row("tls.certResolver", is_=Likeness.UNUSED, note="no certificates are asked for: name a Secret"),
-    _row("tls.store", "tls.domains", is_=Likeness.UNUSED),
+    _row(
+        "tls.certResolver",
+        is_=Likeness.SAME,
+        note="a [resolver](acme.md) of the translator; one certificate for each domain, else for the hosts of each "
+        "rule. Without `tls.secretName` only",
+    ),
+    _row("tls.domains", is_=Likeness.SAME),
+    _row("tls.store", is_=Likeness.UNUSED),
 )
 MIDDLEWARE_FIELDS: Final = (
     _row("circuitBreaker", is_=Likeness.SAME, note="each worker and each route has a circuit of its own"),
@@ -279,8 +285,14 @@ TCP_ROUTE_FIELDS: Final = (
         note="connections are refused, as it may keep clients out, and also where the TLSOption `default` asks for "
         "certificates; of the latter nothing else holds for streams. With `passthrough` neither has an effect",
     ),
-    _row("tls.certResolver", is_=Likeness.UNUSED, note="no certificates are asked for: name a Secret"),
-    _row("tls.store", "tls.domains", is_=Likeness.UNUSED),
+    _row(
+        "tls.certResolver",
+        is_=Likeness.SAME,
+        note="a [resolver](acme.md) of the translator; one certificate for each domain, else for the hosts of each "
+        "rule. Without `tls.secretName` only",
+    ),
+    _row("tls.domains", is_=Likeness.SAME),
+    _row("tls.store", is_=Likeness.UNUSED),
 )
 UDP_ROUTE_FIELDS: Final = (
     _row("entryPoints", is_=Likeness.SAME, note="those of UDP; all of these by default"),

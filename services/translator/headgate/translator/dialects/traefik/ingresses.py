@@ -1,5 +1,6 @@
 """Ingresses with annotations of Traefik, as Traefik reads them: each path is a rule, whose length is its priority."""
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -33,7 +34,7 @@ from headgate.translator.sources.sharing import find_service
 from headgate.translator.world.graph import Lookups
 
 _MATCHERS: Final = {"Exact": "Path", "Prefix": "PathPrefix"}
-_UNTOLD: Final = ("tls.options", "tls.certresolver", "tls.domains.n.main", "tls.domains.n.sans")
+_DOMAIN: Final = re.compile(r"router\.tls\.domains[.\[]([0-9]+)\]?\.(?:main|sans)")
 
 
 def routing_of(lookups: Lookups, question: RoutingQuestion) -> tuple[IngressRouting, ...]:
@@ -86,6 +87,9 @@ class _Reading:
             refusal=refusal,
             tls=tls,
             tls_field=_field("router.tls.options"),
+            resolver=self._said.get("resolver", ""),
+            resolver_field=_field("router.tls.certresolver"),
+            domains=self._domains(),
             uses=self._made.uses,
             problems=tuple(dict.fromkeys(problems)),
         )
@@ -94,6 +98,15 @@ class _Reading:
     def _has_tls(self) -> bool:
         names = {key.removeprefix(TRAEFIK_PREFIX).lower() for key, _ in self._question.annotations}
         return bool(self._said.get("tls")) or any(name.startswith("router.tls.") for name in names)
+
+    def _domains(self) -> tuple[tuple[str, ...], ...]:
+        """Return the names that are written as `tls.domains[0].main` and so on, in order of their numbers."""
+        found: dict[str, list[str]] = {}
+        for key, value in sorted(self._question.annotations):
+            name = _DOMAIN.fullmatch(key.removeprefix(TRAEFIK_PREFIX).lower())
+            if name is not None and isinstance(value, str):
+                found.setdefault(name[1], []).extend(each.strip() for each in value.split(",") if each.strip())
+        return tuple(map(tuple, found.values()))
 
     def _tls(self) -> TlsPolicy | None:
         named = self._said.get("options")

@@ -21,6 +21,7 @@ from headgate.translator.dialects.traefik.routes.tls import claim_default_tls, c
 from headgate.translator.dialects.traefik.rules import Alternative, RuleError, alternatives, parse_rule
 from headgate.translator.dialects.traefik.services.backends import RouteBackends, read_backends
 from headgate.translator.dialects.traefik.tls.options import NOBODY
+from headgate.translator.dialects.traefik.tls.resolvers import claim_resolved
 from headgate.translator.fragments.fragment import BackendUse, Fragment, RouteClaim
 from headgate.translator.fragments.route_cost import MAX_COST, TOO_COSTLY, route_cost
 from headgate.translator.fragments.spots import Spot
@@ -81,6 +82,9 @@ def translate_route(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) -> F
     ]
     hosts = {place.host for one in matched for place in one.places}
     names = claim_names(settings.tls, hosts, ref, lookups, problems) if settings.tls is not None else ()
+    if settings.tls is not None and not settings.tls.secret_name:
+        of_rules = [{place.host for place in one.places} for one in matched]
+        names = claim_resolved(settings.tls.cert_resolver, settings.tls.domains, of_rules, lookups, problems)
     tls = claim_tls(policy, hosts, spots, problems) if policy is not None else ()
     if settings.tls is None:
         tls = tuple(claim for spot in spots for claim in claim_default_tls(spot, hosts, lookups, problems))
@@ -109,10 +113,6 @@ def _fault_of(settings: RouteSettings, policy: TlsPolicy | None, problems: list[
         problems.append(refuse("UnsupportedField", "spec.parentRefs", fault))
     if policy == NOBODY:
         fault = "its TLSOption cannot be followed, and may keep clients out"
-    tls = settings.tls
-    if tls is not None and tls.cert_resolver:
-        message = "no certificates are asked for: name a Secret, which cert-manager may keep"
-        problems.append(warn("UnsupportedField", "spec.tls.certResolver", message, tls.cert_resolver))
     return fault
 
 

@@ -25,8 +25,9 @@ from headgate.translator.dialects.traefik.rules import (
 from headgate.translator.dialects.traefik.streams.middlewares import follow_middlewares
 from headgate.translator.dialects.traefik.streams.services import StreamBackends, read_services, refuse_all
 from headgate.translator.dialects.traefik.tls.certificates import claim_valid_names
+from headgate.translator.dialects.traefik.tls.resolvers import claim_resolved
 from headgate.translator.fragments.fragment import Fragment, NameClaim, StreamClaim
-from headgate.translator.manifests.specs import Part, Spec, refuse, warn
+from headgate.translator.manifests.specs import Part, Spec, refuse
 from headgate.translator.objects.document import identify
 from headgate.translator.world.entry_points import EntryPoint
 from headgate.translator.world.graph import Lookups
@@ -70,7 +71,7 @@ def translate_tcp_route(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) 
         identify(ref, manifest),
         streams=streams,
         backends=tuple(use for _, backends in served for use in backends.uses),
-        names=tuple(_names(ref, settings.tls, lookups, problems)),
+        names=tuple(_names(ref, settings.tls, matched, lookups, problems)),
         problems=tuple(dict.fromkeys(problems)),
     )
 
@@ -79,9 +80,6 @@ def _fault_of(tls: TcpTls | None, lookups: Lookups, problems: list[Problem]) -> 
     """Return why no route of the object can be followed; empty if they can."""
     if tls is None or tls.passthrough:
         return ""
-    if tls.cert_resolver:
-        message = "no certificates are asked for: name a Secret, which cert-manager may keep"
-        problems.append(warn("UnsupportedField", "spec.tls.certResolver", message, tls.cert_resolver))
     if tls.options is not None:
         fault = "TLSOptions are not followed for streams, and may keep clients out: leave them out"
         problems.append(refuse("UnsupportedField", "spec.tls.options", fault, tls.options.name))
@@ -102,8 +100,15 @@ def _usable(points: Sequence[EntryPoint], tls: TcpTls | None, problems: list[Pro
     return found
 
 
-def _names(ref: ObjectRef, tls: TcpTls | None, lookups: Lookups, problems: list[Problem]) -> Iterator[NameClaim]:
-    if tls is not None and tls.secret_name and not tls.passthrough:
+def _names(
+    ref: ObjectRef, tls: TcpTls | None, matched: Sequence[_Matched], lookups: Lookups, problems: list[Problem]
+) -> Iterator[NameClaim]:
+    if tls is None or tls.passthrough:
+        return
+    if not tls.secret_name:
+        of_rules = [{name for place in one.places for name in place.server_names} for one in matched]
+        yield from claim_resolved(tls.cert_resolver, tls.domains, of_rules, lookups, problems)
+    else:
         yield from claim_valid_names(ref, tls.secret_name, "spec.tls.secretName", lookups, problems)
 
 

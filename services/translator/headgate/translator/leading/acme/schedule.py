@@ -1,0 +1,49 @@
+"""When a certificate is ordered: pure, the time is given."""
+
+from datetime import datetime, timedelta
+from typing import Final
+
+from headgate.common.acme import CertificateState, Failure, IssuedCertificate
+
+LONGEST_PAUSE: Final = timedelta(days=1)
+_LONGEST_REASON: Final = 500
+
+
+def due_at(state: CertificateState | None, first_pause: timedelta) -> datetime | None:
+    """Return when a certificate is to be ordered; None: at once.
+
+    An order whose translator ended is begun again after the pause of a failure: it may have been the reason, and
+    authorities count orders.
+    """
+    if state is None:
+        return None
+    times = [] if state.certificate is None else [renew_at(state.certificate)]
+    if state.failure is not None:
+        times.append(state.failure.retry_at)
+    if state.ordered_at is not None:
+        times.append(state.ordered_at + first_pause)
+    return max(times, default=None)
+
+
+def renew_at(certificate: IssuedCertificate) -> datetime:
+    """Return when two thirds of a certificate's life are over."""
+    return certificate.not_before + (certificate.not_after - certificate.not_before) * 2 / 3
+
+
+def failed(
+    state: CertificateState, reason: str, now: datetime, first_pause: timedelta, told: timedelta | None = None
+) -> CertificateState:
+    """Return the state after an order that failed.
+
+    Args:
+        state: before.
+        reason: why.
+        now: when.
+        first_pause: after a first failure; each further one doubles it.
+        told: how long the authority says to wait; counts if it is longer.
+    """
+    count = 1 + (state.failure.count if state.failure is not None else 0)
+    pause = min(LONGEST_PAUSE, first_pause * 2 ** min(count - 1, 20))
+    retry_at = now + max(pause, told or timedelta())
+    failure = Failure(count=count, reason=reason[:_LONGEST_REASON], at=now, retry_at=retry_at)
+    return state.model_copy(update={"ordered_at": None, "challenges": (), "failure": failure})
