@@ -80,6 +80,6 @@ def test_a_route_behind_a_tls_option_that_cannot_be_followed_is_refused() -> Non
     assert "its TLSOption cannot be followed" in (refusing.unavailable or "")
 
 
-def test_a_resolver_of_certificates_is_warned_of() -> None:
+def test_a_resolver_that_is_not_set_is_warned_of() -> None:
     made = Routes(route(rule(A), spec={"entryPoints": ["websecure"], "tls": {"certResolver": "le"}}))
-    assert ("warning", "UnsupportedField", "spec.tls.certResolver") in made.said()
+    assert ("warning", "ResolverNotFound", "spec.tls.certResolver") in made.said()
