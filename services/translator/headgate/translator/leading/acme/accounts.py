@@ -39,6 +39,8 @@ class Accounts:
         self._log = log
         self._find = find
         self._known: dict[str, tuple[ec.EllipticCurvePrivateKey, AccountState]] = {}
+        self._unknown: set[str] = set()
+        """URIs of accounts that the authority does not know any more."""
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def open(self, resolver: str, settings: ResolverSettings) -> Authority:
@@ -62,14 +64,15 @@ class Accounts:
 
     def forget(self, resolver: str) -> None:
         """Register another account for the next order: the authority does not know this one."""
-        self._known.pop(resolver, None)
+        if known := self._known.pop(resolver, None):
+            self._unknown.add(known[1].uri)
 
     def _held(self, resolver: str, settings: ResolverSettings) -> tuple[ec.EllipticCurvePrivateKey, str]:
         if resolver in self._known:
             key, state = self._known[resolver]
             return (key, state.uri) if state.directory == settings.url else (new_key(), "")
         found = self._find(resolver)
-        if found is None or found.directory != settings.url:
+        if found is None or found.directory != settings.url or found.uri in self._unknown:
             return new_key(), ""
         try:
             pem = self._unsealer.open(found.private_key.of(ACME_CLUSTER), Purpose.ACCOUNT).reveal()
