@@ -23,6 +23,7 @@ from fakes.peers.echo import EchoServer
 from fakes.service_process import running_service
 from fakes.stores.nats_cluster import NatsCluster, nats_cluster
 from fakes.translator.manifests import ingress, service, write
+from headgate.common.acme import CertificateState, certificate_ref, state_delta
 from headgate.common.admission import Opinion, Outcome, Proposal
 from headgate.common.bus.admission import Answering
 from headgate.common.bus.admission import ask as ask_for_opinion
@@ -248,6 +249,12 @@ async def lead(stores: NatsStores) -> None:
     await stores.leases.write("roles", NOBODYS, before.version if before else None)
 
 
+def ordered() -> Delta:
+    """How an order of a certificate stands."""
+    state = CertificateState(resolver="default", names=("shop.example.com",))
+    return state_delta(certificate_ref("default", "acme-shop"), state, datetime.now(UTC))
+
+
 def lost_decision() -> Delta:
     return Decision.make(ClusterSettings(weight=1), "ada", datetime.now(UTC)).as_delta("local")
 
@@ -263,6 +270,7 @@ PERMITTED: dict[str, Operations] = {
         **STATUSES,
         "change streams": change_streams,
         "write a lost decision back": lambda stores: stores.log_writer.append(lost_decision()),
+        "keep what was ordered": lambda stores: stores.log_writer.append(ordered()),
         "keep what was good": lambda stores: stores.last_good.write(LastGood(ref=delta("local").ref, refused=0)),
         "read the log": lambda stores: stores.log_reader.position(),
         "follow the log": lambda stores: follow(stores.log_reader.follow()),

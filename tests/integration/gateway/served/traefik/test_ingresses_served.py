@@ -119,7 +119,8 @@ async def test_a_tls_option_that_is_missing_lets_no_client_in(shop: World) -> No
 async def test_annotations_that_cannot_be_read_are_named(shop: World) -> None:
     odd = on(ANY, priority="much", pathmatcher="Glob", entrypoint="web", tls_certresolver="le")
     shop.proxy.apply(odd)
-    fields = (f"metadata.annotations[{ROUTER}{name}]" for name in ("entrypoint", "pathmatcher", "priority"))
+    named = ("entrypoint", "pathmatcher", "priority", "tls.certresolver")
+    fields = (f"metadata.annotations[{ROUTER}{name}]" for name in named)
     assert sorted(shop.proxy.fields(odd)) == sorted(fields)
 
 
