@@ -22,7 +22,15 @@ from fakes.waiting import until
 
 pytestmark = [needs_go]
 HOST = "shop.example.com"
-BOUND_S = 30.0
+BOUND_S = 60.0
+HOOK = """\
+import pathlib, sys, time
+
+with open({asked!r}, "a") as file:
+    file.write(" ".join(sys.argv[1:]) + "\\n")
+while not pathlib.Path({published!r}).exists():
+    time.sleep(0.05)
+"""
 INGRESS = """\
 apiVersion: networking.k8s.io/v1
 kind: Ingress
@@ -144,8 +152,8 @@ async def test_every_replica_presents_the_certificate(tmp_path: Path) -> None:
 
 async def test_a_wildcard_is_ordered_by_a_command_for_dns(tmp_path: Path) -> None:
     hook = tmp_path / "hook.py"
-    asked = tmp_path / "asked"
-    hook.write_text(f"import sys; open({str(asked)!r}, 'a').write(' '.join(sys.argv[1:]) + '\\n')")
+    asked, published = tmp_path / "asked", tmp_path / "published"
+    hook.write_text(HOOK.format(asked=str(asked), published=str(published)))
     command = f"{sys.executable},{hook}"
     async with site(tmp_path, ingress("'*.example.com'"), challenge="dns-01", dns_command=command) as made:
 
@@ -154,6 +162,7 @@ async def test_a_wildcard_is_ordered_by_a_command_for_dns(tmp_path: Path) -> Non
                 action, name, value = line.split()
                 if action == "present":
                     made.authority.names.records[(f"{name}.", "TXT")] = (1, [json.dumps(value)])
+                    published.touch()
                     return True
             return False
 

@@ -24,7 +24,7 @@ from headgate.common.stores.nats.log import delta_stream
 from headgate.common.stores.reading import read_entries
 from headgate.common.table import TableEntry, entry_key
 
-BOUND_S = 20.0
+BOUND_S = 60.0
 
 
 class History:

@@ -133,7 +133,7 @@ async def pebble(
                 *(program, "-config", folder / "config.json", "-dnsserver", f"127.0.0.1:{names.port}"),
                 stdout=output,
                 stderr=output,
-                env={**os.environ, "PEBBLE_VA_NOSLEEP": "1", "PEBBLE_WFE_NONCEREJECT": "5", **(environment or {})},
+                env={**os.environ, "PEBBLE_VA_NOSLEEP": "1", "PEBBLE_WFE_NONCEREJECT": "30", **(environment or {})},
             )
         try:
             found = Pebble(f"https://localhost:{port}/dir", ca_file, log, f"https://localhost:{management}", names)

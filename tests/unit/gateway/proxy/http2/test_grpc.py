@@ -18,6 +18,8 @@ from fakes.peers.grpc_service import Echo, Stub, grpc_server, grpc_stub
 from fakes.peers.http2 import Http2Origin, answer_with, http2_client, request
 from fakes.waiting import until
 from headgate.common.secret import Secret
+from headgate.common.table import CircuitBreaker
+from headgate.gateway.health.circuit import Circuit
 from headgate.gateway.model.connection import ConnectionSpec
 from headgate.gateway.proxy.config import ProxyConfig
 from headgate.gateway.proxy.policies import RoutePolicies
@@ -172,13 +174,18 @@ async def test_grpc_over_tls_on_both_sides(tmp_path: Path) -> None:
     store.set_certificates([entry])
     context = ssl.create_default_context(cadata=authority.pem.decode())
     context.set_alpn_protocols(["h2"])
-    async with grpc_server(issued) as (echo, port), proxied() as proxy:
-        proxy.target.pools = [proxy.pools.get("127.0.0.1", port, ConnectionSpec("h2", context, "a.example"))]
-        tls_port = await proxy.server.listen_https("127.0.0.1", 0, store)
-        async with grpc_stub(tls_port, authority.pem, "a.example") as stub:
-            assert await stub.unary(b"abc") == b"cba"
-            assert [each async for each in stub.server_stream(b"3")] == [b"0", b"1", b"2"]
-        assert echo.metadata[0]["x-forwarded-proto"] == "https"
-        proxy.pools.close_idle()
-        pools = [pool for _, pool in proxy.pools.pools()]
-        await until(lambda: not proxy.server.connections and not any(pool.connection_count for pool in pools))
+    circuit = Circuit(CircuitBreaker(max_connections=1))
+    assert circuit.acquire_connection()
+    async with proxied() as proxy:
+        async with grpc_server(issued) as (echo, port):
+            proxy.target.pools = [proxy.pools.get("127.0.0.1", port, ConnectionSpec("h2", context, "a.example"))]
+            tls_port = await proxy.server.listen_https("127.0.0.1", 0, store)
+            async with grpc_stub(tls_port, authority.pem, "a.example") as stub:
+                assert await stub.unary(b"abc") == b"cba"
+                assert [each async for each in stub.server_stream(b"3")] == [b"0", b"1", b"2"]
+            assert echo.metadata[0]["x-forwarded-proto"] == "https"
+            side = proxy.target.pools[0].acquire(certain=True)
+            assert side is not None
+            side.count_by(circuit)
+        # gRPC's server closes behind our farewell only when it stops. A loop that ends before cannot be closed.
+        await until(lambda: not proxy.server.connections and not circuit.connections)

@@ -21,6 +21,7 @@ from headgate.translator.world.acme_settings import ResolverSettings
 _TIMEOUT_S: Final = 30
 _ORDER_LIMIT: Final = timedelta(seconds=120)
 _SHOWN: Final = 300
+_NONCE_ROUNDS: Final = 5
 
 
 class Proof(NamedTuple):
@@ -57,9 +58,20 @@ class _Alpn(challenges.KeyAuthorizationChallenge):
 
 
 class _Network(acme.client.ClientNetwork):
-    """Remembers how long the authority last wanted us to wait."""
+    """Remembers how long the authority last wanted us to wait, and is patient about nonces."""
 
     retry_after: timedelta | None = None
+
+    def post(self, *args: Any, **kwargs: Any) -> requests.Response:
+        # The library sends again once. Authorities with several servers refuse nonces in a row, and a whole order
+        # would wait for its next turn because of it.
+        for _ in range(_NONCE_ROUNDS - 1):
+            try:
+                return super().post(*args, **dict(kwargs))
+            except messages.Error as error:
+                if error.code != "badNonce":
+                    raise
+        return super().post(*args, **kwargs)
 
     def _send_request(self, method: str, url: str, *args: Any, **kwargs: Any) -> requests.Response:
         response = super()._send_request(method, url, *args, **kwargs)
