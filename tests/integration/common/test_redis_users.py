@@ -119,6 +119,15 @@ def rights_of(role: str) -> list[str]:
     return re.findall(r" \+(\S+)", line)
 
 
+async def is_missed(role: str, server: RedisServer, caplog: pytest.LogCaptureFixture) -> bool:
+    """Tell whether a role cannot work, or says that it works in a worse way: unless it was done before it tried."""
+    for _ in range(3):
+        if not await is_completed(WORK[role](server)) or "notices are not heard" in caplog.text:
+            return True
+        await server.ask("FLUSHALL")
+    return False
+
+
 @pytest.mark.parametrize("role", WORK)
 async def test_a_role_can_do_its_work_and_needs_every_right_for_it(role: str, caplog: pytest.LogCaptureFixture) -> None:
     async with guarded() as server:
@@ -128,8 +137,7 @@ async def test_a_role_can_do_its_work_and_needs_every_right_for_it(role: str, ca
             await server.ask("FLUSHALL")
             await server.ask("SCRIPT", "FLUSH")
             await server.ask("ACL", "SETUSER", role, f"-{right}")
-            is_done = await is_completed(WORK[role](server))
-            assert not is_done or "notices are not heard" in caplog.text, f"a {role} does without {right}"
+            assert await is_missed(role, server, caplog), f"a {role} does without {right}"
             caplog.clear()
             await server.ask("ACL", "SETUSER", role, f"+{right}")
 

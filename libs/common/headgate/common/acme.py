@@ -22,6 +22,20 @@ ACME_CLUSTER: Final = "headgate.acme"
 _VALUES: Final = ConfigDict(frozen=True, extra="ignore")
 
 
+class _State(BaseModel):
+    """What an object of the log says."""
+
+    model_config = _VALUES
+
+    @classmethod
+    def read(cls, manifest: JsonObject) -> Self | None:
+        """Read an object of the log; None if it cannot be read, as from a later release."""
+        try:
+            return cls.model_validate(manifest.get("spec"))
+        except ValidationError:
+            return None
+
+
 class IssuedCertificate(BaseModel):
     """A certificate with its sealed key."""
 
@@ -60,10 +74,8 @@ class Failure(BaseModel):
     retry_at: AwareDatetime
 
 
-class CertificateState(BaseModel):
+class CertificateState(_State):
     """What became of the certificate for a set of names."""
-
-    model_config = _VALUES
 
     resolver: str
     names: tuple[str, ...]
@@ -73,32 +85,14 @@ class CertificateState(BaseModel):
     challenges: tuple[OpenChallenge, ...] = ()
     failure: Failure | None = None
 
-    @classmethod
-    def read(cls, manifest: JsonObject) -> Self | None:
-        """Read an object of the log; None if it cannot be read, as from a later release."""
-        try:
-            return cls.model_validate(manifest.get("spec"))
-        except ValidationError:
-            return None
 
-
-class AccountState(BaseModel):
+class AccountState(_State):
     """An account with an authority."""
-
-    model_config = _VALUES
 
     directory: str
     uri: str
     private_key: SealedValue
     """PEM; sealed to the translators."""
-
-    @classmethod
-    def read(cls, manifest: JsonObject) -> Self | None:
-        """Read an object of the log; None if it cannot be read."""
-        try:
-            return cls.model_validate(manifest.get("spec"))
-        except ValidationError:
-            return None
 
 
 def certificate_ref(table: str, name: str) -> ObjectRef:

@@ -131,6 +131,15 @@ def test_types_name_the_kinds_that_have_rows() -> None:
         (StreamRoute, {**A_PORT, "protocol": "udp", "mqtt": MqttConnect(protocol_level=4)}),
         (StreamRoute, {**A_PORT, "protocol": "tls", "mqtt": MqttConnect(protocol_level=4)}),
         (VirtualHost, {"host": "a.com", "routes": (), "colour": "red"}),
+        (StreamRoute, {**A_PORT, "server_names": ("a.com",)}),
+        (StreamRoute, {**A_PORT, "protocol": "tls", "port": 0, "address": "10.0.0.1"}),
+        (StreamRoute, {**A_PORT, "priority": 1}),
+        (Listener, {"key": "http", "protocol": "http", "port": 80, "provenance": FROM}),
+        (Listener, {"key": "k", "protocol": "tcp", "port": 0, "provenance": FROM}),
+        (Listener, {"key": "k", "protocol": "http", "port": 80, "certificates": ("c",), "provenance": FROM}),
+        (Listener, {"key": "k", "protocol": "tcp", "port": 80, "https_redirect": {}, "provenance": FROM}),
+        (PathMatch, {"type": PathType.PREFIX, "value": "/", "perl": True}),
+        (PathMatch, {"type": PathType.PREFIX, "value": "/", "decoded": True}),
     ],
 )
 def test_entries_out_of_range_are_refused(model: type, fields: dict[str, object]) -> None:

@@ -336,6 +336,19 @@ class Assembly:
             self._dirty_certificates[winner] = None
             self._names[name] = winner
 
+    def namespaces_of(self, ref: CertificateRef) -> frozenset[tuple[str, str]]:
+        """Return the clusters and namespaces of the objects that refer to a certificate."""
+        return frozenset((user.cluster, user.namespace) for user in self._claimants.of_certificate.of(ref))
+
+    def may_have(self, ref: CertificateRef) -> bool:
+        """Whether each name of a certificate is presented with it, or with another of the same namespaces."""
+        wanting = self.namespaces_of(ref)
+        winners = [self._names.get(name) for name in ref.names]
+        return all(
+            winner is not None and (winner == ref or not wanting.isdisjoint(self.namespaces_of(winner)))
+            for winner in winners
+        )
+
     def _award_name(self, name: str, users: list[Fragment], proposed: Fragment | None = None) -> NameVerdict:
         return award_name(self.owners.of_name(name, users, proposed), users)
 

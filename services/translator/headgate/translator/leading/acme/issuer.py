@@ -29,7 +29,7 @@ from headgate.translator.leading.acme.authority import Authority, Order, Proof
 from headgate.translator.leading.acme.dns_hook import run_hook
 from headgate.translator.leading.acme.errors import OrderFailed
 from headgate.translator.leading.acme.keys import answering_certificate, issued, make_request, new_key
-from headgate.translator.leading.acme.schedule import due_at, failed
+from headgate.translator.leading.acme.schedule import FailureBudget, due_at, failed
 from headgate.translator.settings import TranslatorSettings
 from headgate.translator.translation import Translation
 from headgate.translator.world.acme_settings import ResolverSettings
@@ -79,6 +79,7 @@ class Issuer:
         self._resolvers: Mapping[str, ResolverSettings] = settings.resolvers
         self._running: dict[CertificateRef, asyncio.Task[None]] = {}
         self._turns = asyncio.Semaphore(PARALLEL)
+        self._budget = FailureBudget()
 
     async def run(self) -> None:
         """Run until cancelled."""
@@ -109,19 +110,37 @@ class Issuer:
                 continue
             resolver = self._resolvers[ref.resolver]
             due = due_at(self.state(ref), resolver.first_pause)
-            if due is None or due <= now:
+            if (due is None or due <= now) and self._may_have(ref):
                 attempt = _Attempt(self, ref, resolver, sealer, accounts)
                 self._running[ref] = asyncio.create_task(self._in_turn(attempt))
 
     async def _in_turn(self, attempt: "_Attempt") -> None:
         async with self._turns:
-            if not self._surface.may_order or not await self._surface.has_gateways():
+            # Many orders may have ended, and badly, since this one was due.
+            if not self._surface.may_order or not self._may_have(attempt.ref):
+                return
+            if not await self._surface.has_gateways():
                 return
             try:
                 await attempt.run()
             except StoreError as error:
                 _log.warning("an order waits for the log", extra={"names": attempt.shown, "reason": str(error)})
                 await asyncio.sleep(attempt.resolver.retry_s)
+
+    def _may_have(self, ref: CertificateRef) -> bool:
+        """Whether the names are of objects' own hosts, and not too many orders of their namespaces failed of late."""
+        translation = self._surface.translation
+        if ref not in translation.wanted or not translation.assembly.may_have(ref):
+            return False
+        return not self._budget.is_spent(translation.assembly.namespaces_of(ref), datetime.now(UTC))
+
+    def note_failure(self, ref: CertificateRef) -> None:
+        """Count an order that came to nothing."""
+        now, namespaces = datetime.now(UTC), self._surface.translation.assembly.namespaces_of(ref)
+        self._budget.note(namespaces, now)
+        if self._budget.is_spent(namespaces, now):
+            shown = ", ".join("/".join(each) for each in sorted(namespaces))
+            _log.warning("too many orders failed: those of a namespace wait", extra={"namespace": shown})
 
     def state(self, ref: CertificateRef) -> CertificateState:
         """Return how a certificate stands."""
@@ -200,6 +219,8 @@ class _Attempt(NamedTuple):
             state = failed(begun, f"{type(error).__name__}: {error}", datetime.now(UTC), self.resolver.first_pause)
         else:
             _log.info("certificate issued", extra={"names": self.shown})
+        if state.failure is not None:
+            issuer.note_failure(ref)
         await issuer.write(ref, state)
 
     async def _order(self, begun: CertificateState) -> CertificateState:

@@ -1,12 +1,19 @@
 """When a certificate is ordered: pure, the time is given."""
 
+from collections import defaultdict, deque
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Final
 
 from headgate.common.acme import CertificateState, Failure, IssuedCertificate
 
 LONGEST_PAUSE: Final = timedelta(days=1)
+FAILURES: Final = 20
+"""Of one namespace within an hour; then its orders wait."""
+_HOUR: Final = timedelta(hours=1)
 _LONGEST_REASON: Final = 500
+Namespace = tuple[str, str]
+"""A cluster and a namespace of it."""
 
 
 def due_at(state: CertificateState | None, first_pause: timedelta) -> datetime | None:
@@ -47,3 +54,24 @@ def failed(
     retry_at = now + max(pause, told or timedelta())
     failure = Failure(count=count, reason=reason[:_LONGEST_REASON], at=now, retry_at=retry_at)
     return state.model_copy(update={"ordered_at": None, "challenges": (), "failure": failure})
+
+
+class FailureBudget:
+    """Counts orders that failed, by namespace. Authorities bound what an account may order; the names of one namespace
+    that do not lead here must not use that up for all others.
+    """
+
+    def __init__(self) -> None:
+        self._failed: defaultdict[Namespace, deque[datetime]] = defaultdict(lambda: deque(maxlen=FAILURES))
+
+    def note(self, namespaces: Iterable[Namespace], now: datetime) -> None:
+        """Count a failure."""
+        for namespace in namespaces:
+            self._failed[namespace].append(now)
+
+    def is_spent(self, namespaces: Iterable[Namespace], now: datetime) -> bool:
+        """Whether all the namespaces that want a certificate have to wait."""
+        return all(
+            len(times := self._failed.get(namespace, ())) == FAILURES and times[0] > now - _HOUR
+            for namespace in namespaces
+        )
