@@ -71,7 +71,8 @@ class FailureBudget:
 
     def is_spent(self, namespaces: Iterable[Namespace], now: datetime) -> bool:
         """Whether all the namespaces that want a certificate have to wait."""
-        return all(
-            len(times := self._failed.get(namespace, ())) == FAILURES and times[0] > now - _HOUR
-            for namespace in namespaces
-        )
+        return all(self._waits(namespace, now) for namespace in namespaces)
+
+    def _waits(self, namespace: Namespace, now: datetime) -> bool:
+        times = self._failed.get(namespace)
+        return times is not None and len(times) == FAILURES and times[0] > now - _HOUR
