@@ -69,6 +69,16 @@ async def test_a_secret_that_lacks_nothing_is_not_written(
     assert (api.seen("patch"), list(data(api))) == ([], ["gateway-password"])
 
 
+async def test_a_private_key_alone_is_added_once(api: FakeKubernetes, tmp_path: Path) -> None:
+    put(api, {})
+    assert await fill("--no-pair", "--key", "translator.key") == 0
+    made = data(api)
+    (tmp_path / "key").write_bytes(made["translator.key"])
+    assert read_private_key(tmp_path / "key")
+    assert await fill("--no-pair", "--key", "translator.key") == 0
+    assert data(api) == made
+
+
 async def test_half_a_pair_is_not_replaced(api: FakeKubernetes, capsys: pytest.CaptureFixture[str]) -> None:
     put(api, {"gateway.key": b"a"})
     assert await fill() == 2

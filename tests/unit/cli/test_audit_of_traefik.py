@@ -25,7 +25,15 @@ entryPoints:
 providers:
   kubernetesCRD: {allowCrossNamespace: true, namespaces: [shop, team]}
   docker: {}
-certificatesResolvers: {le: {acme: {email: a@example.com}}}
+certificatesResolvers:
+  myLE:
+    acme: {email: a@example.com, storage: /acme.json, httpChallenge: {entryPoint: web}}
+  staging:
+    acme:
+      caServer: https://acme-staging-v02.api.letsencrypt.org/directory
+      tlsChallenge: {}
+  wild: {acme: {caServer: "https://ca.example.com/dir", dnsChallenge: {provider: route53}, keyType: RSA4096}}
+  net: {tailscale: {}}
 """
 TOML = """
 [entryPoints.db]
@@ -121,7 +129,11 @@ def test_a_file_says_its_entry_points_in_one_setting(tmp_path: Path) -> None:
             "HEADGATE_TRAEFIK_NAMESPACES=shop,team for the translator",
         ),
         ("providers.docker", Verdict.IGNORED, "objects of this provider are not read"),
-        ("certificatesresolvers.le.acme.email", Verdict.IGNORED, "a table [acme.NAME]"),
+        ("certificatesresolvers.myle.acme.storage", Verdict.IGNORED, "in the log"),
+        ("certificatesresolvers.myle.acme.httpchallenge.entrypoint", Verdict.IGNORED, "its own port"),
+        ("certificatesresolvers.wild.acme.dnschallenge.provider", Verdict.IGNORED, "a command of yours"),
+        ("certificatesresolvers.wild.acme.keytype", Verdict.IGNORED, "P-256"),
+        ("certificatesresolvers.net.tailscale", Verdict.IGNORED, "ACME alone"),
         ("entrypoints.websecure.transport.lifecycle.gracetimeout", Verdict.IGNORED, "it has no effect here"),
         ("entrypoints.traefik.address", Verdict.IGNORED, "admin site"),
     ],
@@ -130,6 +142,26 @@ def test_every_part_of_a_file_has_a_verdict(tmp_path: Path, name: str, verdict: 
     found = said(tmp_path, FILE)[name]
     assert found[0] is verdict
     assert note in found[1]
+
+
+def test_resolvers_are_said_in_one_setting(tmp_path: Path) -> None:
+    verdict, note = said(tmp_path, FILE)["certificatesresolvers"]
+    assert verdict is Verdict.HONOURED
+    written = json.loads(note.removeprefix("HEADGATE_ACME=").removesuffix(" for the translator"))
+    assert written == {
+        "myLE": {"email": "a@example.com", "challenge": "http-01"},
+        "staging": {"directory": "letsencrypt-staging", "challenge": "tls-alpn-01"},
+        "wild": {"directory": "https://ca.example.com/dir", "challenge": "dns-01", "dns_command": ["COMMAND"]},
+    }
+    assert set(TranslatorSettings(acme=written).resolvers) == set(written)
+
+
+def test_resolvers_of_arguments_have_names_in_lower_case(tmp_path: Path) -> None:
+    container = WORKLOAD["spec"]["template"]["spec"]["containers"][0]  # type: ignore[index]
+    arguments = ["--certificatesResolvers.myLE.acme.email=a@b.c", "--certificatesresolvers.myle.acme.tlschallenge"]
+    manifest = {**WORKLOAD, "spec": {"template": {"spec": {"containers": [{**container, "args": arguments}]}}}}
+    note = said(tmp_path, yaml.safe_dump(manifest))["certificatesresolvers"][1]
+    assert 'HEADGATE_ACME={"myle":{"email":"a@b.c","challenge":"tls-alpn-01"}}' in note
 
 
 def test_a_file_may_be_toml(tmp_path: Path) -> None:

@@ -36,9 +36,22 @@ from headgate.common.sealing import PRIVATE_KEY_FILE, PUBLIC_KEY_FILE, key_pair_
     metavar="KEY",
     help="With --fill, add a random password under this key; repeatable.",
 )
+@click.option(
+    "--key",
+    "private_keys",
+    multiple=True,
+    metavar="KEY",
+    help="With --fill, add a private key under this key, as HEADGATE_ACME_KEY_FILE of translators; repeatable.",
+)
 @click.option("--pair/--no-pair", default=True, help="With --fill, whether to add a key pair.")
 def keys(
-    folder: Path | None, secret: str | None, fill: str | None, namespace: str, passwords: tuple[str, ...], pair: bool
+    folder: Path | None,
+    secret: str | None,
+    fill: str | None,
+    namespace: str,
+    passwords: tuple[str, ...],
+    private_keys: tuple[str, ...],
+    pair: bool,
 ) -> None:
     """Make the key pair that private keys and credentials are sealed to: watchers seal, gateways alone open.
 
@@ -53,7 +66,7 @@ def keys(
             fill_secret,  # its client takes 0.2 s, which files need not wait for
         )
 
-        added = fill_secret(fill, namespace, passwords, with_pair=pair)
+        added = fill_secret(fill, namespace, passwords, private_keys, with_pair=pair)
         click.echo(f"Secret {fill}: " + (f"added {', '.join(added)}" if added else "nothing was missing"))
     elif secret is not None:
         click.echo(json.dumps(_manifest(secret), indent=2))

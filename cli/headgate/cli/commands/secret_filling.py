@@ -13,20 +13,23 @@ from nacl.public import PrivateKey
 
 from headgate.cli.terminal.errors import Unreachable, UsageMistake
 from headgate.common.resources import JsonObject
-from headgate.common.sealing import key_pair_files
+from headgate.common.sealing import PRIVATE_KEY_FILE, key_pair_files
 from headgate.watcher.api.lease import pod_namespace
 from headgate.watcher.api.transport import KubernetesTransport
 from headgate.watcher.api.wire import decode_object
 from headgate.watcher.errors import Absent, ApiError, Forbidden
 
 
-def fill_secret(name: str, namespace: str, passwords: Sequence[str], *, with_pair: bool) -> list[str]:
+def fill_secret(
+    name: str, namespace: str, passwords: Sequence[str], private_keys: Sequence[str], *, with_pair: bool
+) -> list[str]:
     """Add to a Secret what it lacks, and return the names of what was added.
 
     Args:
         name: of the Secret.
         namespace: empty for the pod's own.
         passwords: keys that each hold a random password.
+        private_keys: keys that each hold a private key in base64.
         with_pair: whether it holds a key pair too.
 
     Raises:
@@ -34,15 +37,19 @@ def fill_secret(name: str, namespace: str, passwords: Sequence[str], *, with_pai
         UsageMistake: the Secret is not there, may not be written, or holds half a pair.
         Unreachable: no answer.
     """
-    return asyncio.run(_fill(name, namespace or pod_namespace() or "default", passwords, with_pair=with_pair))
+    return asyncio.run(
+        _fill(name, namespace or pod_namespace() or "default", passwords, private_keys, with_pair=with_pair)
+    )
 
 
-async def _fill(name: str, namespace: str, passwords: Sequence[str], *, with_pair: bool) -> list[str]:
+async def _fill(
+    name: str, namespace: str, passwords: Sequence[str], private_keys: Sequence[str], *, with_pair: bool
+) -> list[str]:
     transport = KubernetesTransport()
     path = f"/api/v1/namespaces/{namespace}/secrets/{name}"
     try:
         found = decode_object(await transport.request("GET", path))
-        missing = _missing(found.get("data") or {}, passwords, with_pair=with_pair)
+        missing = _missing(found.get("data") or {}, passwords, private_keys, with_pair=with_pair)
         if missing:
             # The version makes of two that do this at once one that fails, instead of two halves of two pairs.
             patch = {
@@ -61,9 +68,14 @@ async def _fill(name: str, namespace: str, passwords: Sequence[str], *, with_pai
     return list(missing)
 
 
-def _missing(data: JsonObject, passwords: Sequence[str], *, with_pair: bool) -> dict[str, bytes]:
+def _missing(
+    data: JsonObject, passwords: Sequence[str], private_keys: Sequence[str], *, with_pair: bool
+) -> dict[str, bytes]:
     # A letter first: NATS reads a value that begins with digits as a number.
     missing = {key: b"p" + secrets.token_hex(24).encode() for key in passwords if not data.get(key)}
+    missing |= {
+        key: key_pair_files(PrivateKey.generate())[PRIVATE_KEY_FILE] for key in private_keys if not data.get(key)
+    }
     pair = key_pair_files(PrivateKey.generate()) if with_pair else {}
     there = [file for file in pair if data.get(file)]
     if there and len(there) < len(pair):

@@ -95,9 +95,31 @@ labels: {{- include "headgate.labels" . | nindent 2 }}
 {{ default (include "headgate.generated" .) .Values.sealing.existingSecret }}
 {{- end }}
 
-{{/* What the Job makes: "pair", "passwords", both or nothing. */}}
+{{/* Whether the translators of this release order certificates. */}}
+{{- define "headgate.orders" -}}
+{{- $asked := or .Values.acme.email .Values.acme.resolvers (ne .Values.acme.directory "letsencrypt") -}}
+{{- if and $asked (include "headgate.has" (dict "root" . "what" "translator")) }}true{{ end -}}
+{{- end }}
+
+{{- define "headgate.accountSecret" -}}
+{{ default (include "headgate.generated" .) .Values.acme.existingSecret }}
+{{- end }}
+
+{{/* The gateways' public keys, for who seals to them: {settings, volume, mount}. */}}
+{{- define "headgate.publicKeys" -}}
+{{- $keys := list }}{{ $items := list }}
+{{- range .Values.sealing.publicKeys }}
+{{- $keys = append $keys (printf "/etc/headgate/sealing/%s" .) }}
+{{- $items = append $items (dict "key" . "path" .) }}
+{{- end }}
+{{- $volume := dict "name" "sealing" "secret" (dict "secretName" (include "headgate.sealingSecret" .) "items" $items "defaultMode" 288) }}
+{{- dict "keys" $keys "volume" $volume "mount" (dict "name" "sealing" "mountPath" "/etc/headgate/sealing" "readOnly" true) | toJson }}
+{{- end }}
+
+{{/* What the Job makes: of "pair", "account" and "passwords" what is needed. */}}
 {{- define "headgate.made" -}}
 {{- $made := list -}}
+{{- if and (include "headgate.orders" .) (not .Values.acme.existingSecret) }}{{ $made = append $made "account" }}{{ end -}}
 {{- $sealed := include "headgate.has" (dict "root" . "what" "gateway") -}}
 {{- if and $sealed (not .Values.sealing.existingSecret) }}{{ $made = append $made "pair" }}{{ end -}}
 {{- if and (include "headgate.has" (dict "root" . "what" "nats")) .Values.nats.auth.enabled (not .Values.nats.auth.existingSecret) -}}

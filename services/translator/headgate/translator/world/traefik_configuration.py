@@ -14,9 +14,20 @@ from pydantic.fields import FieldInfo
 from headgate.common.resources import JsonObject
 from headgate.translator.manifests.reading import as_list, as_object, as_text
 from headgate.translator.manifests.verdicts import Verdict
+from headgate.translator.world.acme_settings import DIRECTORIES
 from headgate.translator.world.entry_point_settings import EntryPointSettings, read_entry_points
 
 _POINTS: Final = "entrypoints."
+_RESOLVERS: Final = "certificatesresolvers."
+_CHALLENGES: Final = {"httpchallenge": "http-01", "tlschallenge": "tls-alpn-01", "dnschallenge": "dns-01"}
+_RESOLVER_NOTES: Final = {
+    "acme.storage": "certificates are kept in the log",
+    "acme.httpchallenge.entrypoint": "every gateway answers on its own port for plain HTTP",
+    "acme.dnschallenge.provider": "providers are a command of yours that sets and removes TXT records (docs/acme.md)",
+    "acme.keytype": "keys are of P-256",
+    "acme.cacertificates": "ca_file names one file with all of them",
+    "tailscale": "certificates come by ACME alone",
+}
 _OWN: Final = {"web": "http", "websecure": "https"}
 _STANDARD: Final = {"80": "http", "443": "https"}
 _INTERNAL: Final = "traefik"
@@ -47,8 +58,6 @@ _NOTES: Final = {
     "its classes",
     "providers.kubernetesgateway": "Gateway API is not served",
     "providers": "objects of this provider are not read: make them resources of the cluster",
-    "certificatesresolvers": "write the resolver as a table [acme.NAME] into the translator's TOML file, with "
-    "directory, email and challenge (docs/acme.md)",
     "api": "gateways have an admin site",
     "ping": "gateways answer /readyz and /healthz at their admin site",
     "metrics": "gateways have /metrics at their admin site",
@@ -157,8 +166,13 @@ def _flattened(document: JsonObject, names: tuple[str, ...] = ()) -> Iterator[_P
 
 def _judged(parts: Iterable[_Part]) -> Iterator[StaticPart]:
     points: dict[str, JsonObject] = {}
+    resolvers: dict[str, JsonObject] = {}
     first: dict[str, str] = {}
     for part in parts:
+        if part.name.startswith(_RESOLVERS):
+            first.setdefault(_RESOLVERS, part.field)
+            yield from _judge_resolver(part, resolvers)
+            continue
         if not part.name.startswith(_POINTS):
             yield _judge(part)
             continue
@@ -170,8 +184,11 @@ def _judged(parts: Iterable[_Part]) -> Iterator[StaticPart]:
         fault = _put(points.setdefault(name, {}), rest, part.value)
         if fault:
             yield StaticPart(part.name, part.field, Verdict.IGNORED, fault)
+    if resolvers:
+        note = f"HEADGATE_ACME={json.dumps(resolvers, separators=(',', ':'))} for the translator"
+        yield StaticPart("certificatesresolvers", first.pop(_RESOLVERS), Verdict.HONOURED, note)
     if points:
-        yield _judge_points(points, next(iter(first.values())))
+        yield _judge_points(points, next(field for name, field in first.items() if name != _RESOLVERS))
 
 
 def _judge(part: _Part) -> StaticPart:
@@ -185,6 +202,28 @@ def _judge(part: _Part) -> StaticPart:
     is_served = part.name in (_CRD, f"{_CRD}.enabled", _INGRESS, f"{_INGRESS}.enabled")
     note = _NOTES.get(section, "nothing here corresponds to it")
     return StaticPart(part.name, part.field, Verdict.HONOURED if is_served else Verdict.IGNORED, note)
+
+
+def _judge_resolver(part: _Part, resolvers: dict[str, JsonObject]) -> Iterator[StaticPart]:
+    """Put what a part says of a resolver into its settings; yield what has no effect."""
+    # Objects name resolvers as files write them; arguments and variables are read in lower case, as Traefik does.
+    written = part.field.split(".")
+    name = (written if written[0].lower() == "certificatesresolvers" else part.name.split("."))[1]
+    path = part.name.removeprefix(_RESOLVERS).partition(".")[2]
+    settings = resolvers.setdefault(name, {}) if path.startswith("acme") else {}
+    section = path.removeprefix("acme.").partition(".")[0]
+    if section in _CHALLENGES and str(part.value).lower() != "false":
+        settings["challenge"] = _CHALLENGES[section]
+        if section == "dnschallenge":
+            settings["dns_command"] = ["COMMAND"]
+    if path == "acme.email":
+        settings["email"] = str(part.value)
+    elif path == "acme.caserver":
+        known = {url: name for name, url in DIRECTORIES.items()}
+        settings["directory"] = known.get(str(part.value), str(part.value))
+    elif path not in ("acme", "acme.httpchallenge", "acme.tlschallenge", "acme.dnschallenge"):
+        note = _RESOLVER_NOTES.get(path, _RESOLVER_NOTES.get(section, "it has no effect here"))
+        yield StaticPart(part.name, part.field, Verdict.IGNORED, note)
 
 
 def _shown(value: Any) -> str:
