@@ -144,7 +144,7 @@ def test_mutated_requests_get_valid_answers_or_a_close(data: bytes, cut: int) ->
             for head in proxy.origin.heads:
                 assert b"\n " not in head
                 assert head.lower().count(b"\r\nhost: ") == 1
-                assert head.lower().count(b"\r\ncontent-length: ") + head.lower().count(b"\r\ntransfer-enc") <= 1
+                assert head.lower().count(b"\r\ncontent-length: ") + head.lower().count(b"\r\ntransfer-encoding: ") <= 1
 
     _run(test)
 

@@ -74,9 +74,13 @@ class AnyNameServer(NameServer):
     """Every name is 127.0.0.1; other records are as in the dictionary. It is asked over TCP, too."""
 
     async def __aenter__(self) -> Self:
-        await super().__aenter__()
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
-        return self
+        while True:
+            await super().__aenter__()
+            # The port is free for UDP; another test may have it for TCP.
+            with contextlib.suppress(OSError):
+                self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
+                return self
+            await super().__aexit__(None, None, None)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -34,6 +34,6 @@ async def test_a_command_that_is_not_there_is_said() -> None:
 
 
 async def test_a_command_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dns_hook, "_LIMIT_S", 0.2)
+    monkeypatch.setattr(dns_hook, "LIMIT_S", 0.2)
     with pytest.raises(OrderFailed, match="took more than"):
         await run_hook(python("import time; time.sleep(60)"), "present", "a.test", "v")

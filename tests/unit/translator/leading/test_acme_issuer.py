@@ -138,7 +138,7 @@ async def site(tmp_path: Path, *manifests: Any, **values: Any) -> AsyncIterator[
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(accounts_module, "Authority", authority.account)
         patch.setattr(issuer_module, "LOOK_S", 0.02)
-        patch.setattr(issuer_module, "_POLL_S", 0.01)
+        patch.setattr(issuer_module, "POLL_S", 0.01)
         await fill(stores, *manifests)
         async with running(stores, **told) as loop:
             made = Site(stores, loop, authority)
@@ -206,7 +206,7 @@ async def test_nothing_is_ordered_while_no_gateway_serves(tmp_path: Path) -> Non
 async def test_a_gateway_that_does_not_follow_holds_an_order_up_for_a_while_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(issuer_module, "_SERVED_WITHIN_S", 0.2)
+    monkeypatch.setattr(issuer_module, "SERVED_WITHIN_S", 0.2)
     async with site(tmp_path, wanting("shop", "a.test")) as made:
 
         async def stuck() -> None:
@@ -337,7 +337,7 @@ async def test_orders_wait_for_a_log_that_is_not_there(
     async with site(tmp_path, wanting("shop", "a.test")) as made:
         made.has_gateway = False
         await until(lambda: version_of(made.stores))
-        monkeypatch.setattr(issuer_module, "_ATTEMPTS", 2)
+        monkeypatch.setattr(issuer_module, "ATTEMPTS", 2)
         append = made.stores.log_writer.append
 
         async def refuse(*_: Any) -> None:

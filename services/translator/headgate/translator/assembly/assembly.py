@@ -52,6 +52,7 @@ from headgate.translator.assembly.losses import (
     lost_at,
 )
 from headgate.translator.assembly.own_listeners import OwnListeners
+from headgate.translator.assembly.presented_names import PresentedNames
 from headgate.translator.assembly.secured_wildcards import SecuredWildcards
 from headgate.translator.assembly.server_names import NameVerdict, award_name, may_present
 from headgate.translator.assembly.streams import are_named, award_port, hosts_of_stream
@@ -86,8 +87,7 @@ class Assembly:
         """Keys of the upstreams that several clusters have, each with these clusters."""
         self._certificates: dict[CertificateRef, Certificate] = {}
         self._challenges: dict[CertificateRef, set[tuple[EntryKind, str]]] = {}
-        self._names: dict[str, CertificateRef] = {}
-        self._won: dict[CertificateRef, set[str]] = {}
+        self._presented = PresentedNames()
         self._secured = SecuredWildcards()
         self._wildcard_tls = WildcardPolicies(boundaries)
         self._global_rules: dict[ObjectRef, Fragment] = {}
@@ -324,17 +324,7 @@ class Assembly:
     def _assemble_name(self, name: str) -> None:
         winner, lost = self._award_name(name, list(self._claimants.fragments_of(self._claimants.of_name.of(name))))
         self._set_lost(("name", name), lost)
-        before = self._names.get(name)
-        if winner == before:
-            return
-        if before is not None:
-            self._won[before].discard(name)
-            self._dirty_certificates[before] = None
-            del self._names[name]
-        if winner is not None:
-            self._won.setdefault(winner, set()).add(name)
-            self._dirty_certificates[winner] = None
-            self._names[name] = winner
+        self._dirty_certificates.update(dict.fromkeys(self._presented.award(name, winner)))
 
     def namespaces_of(self, ref: CertificateRef) -> frozenset[tuple[str, str]]:
         """Return the clusters and namespaces of the objects that refer to a certificate."""
@@ -343,7 +333,7 @@ class Assembly:
     def may_have(self, ref: CertificateRef) -> bool:
         """Whether each name of a certificate is presented with it, or with another of the same namespaces."""
         wanting = self.namespaces_of(ref)
-        winners = [self._names.get(name) for name in ref.names]
+        winners = map(self._presented.certificate_of, ref.names)
         return all(
             winner is not None and (winner == ref or not wanting.isdisjoint(self.namespaces_of(winner)))
             for winner in winners
@@ -353,13 +343,11 @@ class Assembly:
         return award_name(self.owners.of_name(name, users, proposed), users)
 
     def _assemble_certificate(self, ref: CertificateRef) -> None:
-        certificate, names = self._certificates.get(ref), self._won.get(ref)
+        certificate, names = self._certificates.get(ref), self._presented.of(ref)
         if certificate is not None and names:
             self._put(certificate.model_copy(update={"server_names": tuple(sorted(names))}))
         else:
             self._discard("certificates", ref.key)
-        if not names:
-            self._won.pop(ref, None)
 
     def _put(self, entry: TableEntry) -> None:
         kind, key = entry_kind(entry), entry_key(entry)

@@ -6,7 +6,7 @@ from typing import Final
 
 from headgate.translator.leading.acme.errors import OrderFailed
 
-_LIMIT_S: Final = 600.0
+LIMIT_S: Final = 600.0
 """A record may take minutes to be seen by all servers of a zone, which the command waits for."""
 _SHOWN: Final = 300
 
@@ -28,10 +28,10 @@ async def run_hook(command: Sequence[str], action: str, host: str, value: str) -
     except OSError as error:
         raise OrderFailed(f"the DNS command cannot be run: {error.strerror or error}") from error
     try:
-        async with asyncio.timeout(_LIMIT_S):
+        async with asyncio.timeout(LIMIT_S):
             _, said = await process.communicate()
     except TimeoutError as error:
-        raise OrderFailed(f"the DNS command took more than {_LIMIT_S:.0f} s to {action} {host}") from error
+        raise OrderFailed(f"the DNS command took more than {LIMIT_S:.0f} s to {action} {host}") from error
     finally:
         if process.returncode is None:
             process.kill()

@@ -40,10 +40,10 @@ LOOK_S: Final = 1.0
 """Between two looks at what is wanted."""
 PARALLEL: Final = 4
 """Orders at once."""
-_POLL_S: Final = 0.1
-_SERVED_WITHIN_S: Final = 20.0
+POLL_S: Final = 0.1
+SERVED_WITHIN_S: Final = 20.0
 """Gateways answer within a second; one that is stuck must not hold an order up for ever."""
-_ATTEMPTS: Final = 8
+ATTEMPTS: Final = 8
 _KEY_FILE: Final = "translator.key"
 _UNKNOWN_ACCOUNT: Final = "accountDoesNotExist"
 
@@ -160,11 +160,11 @@ class Issuer:
             StoreError: not now.
         """
         name = certificate_ref(ref.namespace, ref.secret)
-        for attempt in range(_ATTEMPTS):
+        for attempt in range(ATTEMPTS):
             try:
                 await self._log.append(state_delta(name, state, datetime.now(UTC)))
             except StoreError:
-                if attempt == _ATTEMPTS - 1:
+                if attempt == ATTEMPTS - 1:
                     raise
                 await asyncio.sleep(0.2 * 2**attempt)
             else:
@@ -173,13 +173,13 @@ class Issuer:
     async def until_served(self, ref: CertificateRef, state: CertificateState) -> None:
         """Wait until every gateway answers by a state, for as long as that may take."""
         settings = self._settings
-        within_s = _SERVED_WITHIN_S + len(settings.rollout_shares) * settings.rollout_window_s
+        within_s = SERVED_WITHIN_S + len(settings.rollout_shares) * settings.rollout_window_s
         try:
             async with asyncio.timeout(within_s):
                 while True:
                     if self.state(ref) == state and await self._surface.is_served():
                         return
-                    await asyncio.sleep(_POLL_S)
+                    await asyncio.sleep(POLL_S)
         except TimeoutError:
             _log.warning("not all gateways answer a challenge yet", extra={"names": ", ".join(ref.names)})
 
