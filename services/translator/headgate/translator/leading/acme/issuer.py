@@ -7,6 +7,7 @@ back as an input. So nothing is known here alone but the order that is under way
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Final, NamedTuple, Protocol
 
@@ -170,6 +171,13 @@ class Issuer:
             else:
                 return
 
+    async def until_read(self, ref: CertificateRef, state: CertificateState) -> None:
+        """Wait until a state that was written has come back from the log, or it is time to look anyway."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(SERVED_WITHIN_S):
+                while self.state(ref) != state:
+                    await asyncio.sleep(POLL_S)
+
     async def until_served(self, ref: CertificateRef, state: CertificateState) -> None:
         """Wait until every gateway answers by a state, for as long as that may take."""
         settings = self._settings
@@ -222,6 +230,8 @@ class _Attempt(NamedTuple):
         if state.failure is not None:
             issuer.note_failure(ref)
         await issuer.write(ref, state)
+        # By the state before it the certificate may be due again.
+        await issuer.until_read(ref, state)
 
     async def _order(self, begun: CertificateState) -> CertificateState:
         authority = await self.accounts.open(self.ref.resolver, self.resolver)
