@@ -2,6 +2,7 @@
 
 import base64
 import json
+import uuid
 from pathlib import Path
 
 import pytest
@@ -34,7 +35,8 @@ def only_problem(text: str | bytes) -> FileProblem:
 def test_an_object_gets_what_an_api_server_would_give_it() -> None:
     metadata = only_object(SERVICE)["metadata"]
     assert metadata["namespace"] == "default"
-    assert len(metadata["uid"]) == 36
+    namespace = uuid.UUID("5c0c3a1e-6f0b-5d7e-9a55-6c9a7d8e4f21")
+    assert metadata["uid"] == str(uuid.uuid5(namespace, "paris/services/default/web"))
     assert len(metadata["resourceVersion"]) == 20
 
 

@@ -443,6 +443,4 @@ def field_at_fault(use: BackendUse, fault: BackendFault) -> str:
 
 def _take(waiting: dict[K, None]) -> Iterator[K]:
     while waiting:
-        key = next(iter(waiting))
-        del waiting[key]
-        yield key
+        yield waiting.popitem()[0]  # the oldest would be searched for behind all those that are gone

@@ -41,18 +41,23 @@ def claimed_hosts(fragment: Fragment | None) -> dict[str, None]:
     """Return the hosts that an object has to do with."""
     if fragment is None:
         return {}
-    claimed = (claim.host for claim in fragment.routes)
-    canaried = (claim.host for claim in fragment.canaries)
-    return dict.fromkeys((*fragment.hosts, *claimed, *canaried))
+    hosts = dict.fromkeys(fragment.hosts)
+    for claims in (fragment.routes, fragment.canaries):
+        for claim in claims:
+            hosts[claim.host] = None
+    return hosts
 
 
 def claimed_spots(fragment: Fragment | None) -> dict[HostPath, None]:
     """Return what an object contends for at each host."""
     if fragment is None:
         return {}
-    routed = (HostPath(claim.host, claim.route.path.value) for claim in fragment.routes if not claim.is_rest)
-    canaried = (HostPath(claim.host, claim.path.value) for claim in fragment.canaries)
-    return dict.fromkeys((*routed, *canaried, *(HostPath(claim.host, "") for claim in fragment.tls)))
+    spots = {HostPath(claim.host, claim.route.path.value): None for claim in fragment.routes if not claim.is_rest}
+    for canary in fragment.canaries:
+        spots[HostPath(canary.host, canary.path.value)] = None
+    for tls in fragment.tls:
+        spots[HostPath(tls.host, "")] = None
+    return spots
 
 
 def trim(fragment: Fragment, spots: Collection[HostPath]) -> Fragment:
@@ -67,12 +72,12 @@ def trim(fragment: Fragment, spots: Collection[HostPath]) -> Fragment:
 
 def claimed_names(fragment: Fragment | None) -> dict[str, None]:
     """Return the server names that an object has certificates for."""
-    return {} if fragment is None else dict.fromkeys(claim.name for claim in fragment.names)
+    return {} if fragment is None else {claim.name: None for claim in fragment.names}
 
 
 def claimed_ports(fragment: Fragment | None) -> dict[StreamPort, None]:
     """Return the ports that an object wants."""
-    return {} if fragment is None else dict.fromkeys(claim.port for claim in fragment.streams)
+    return {} if fragment is None else {claim.port: None for claim in fragment.streams}
 
 
 def claimed_entries(fragment: Fragment | None) -> dict[ChangedEntry, TableEntry]:
@@ -84,9 +89,9 @@ def claimed_entries(fragment: Fragment | None) -> dict[ChangedEntry, TableEntry]
 
 def used_upstreams(fragment: Fragment | None) -> dict[UpstreamRef, None]:
     """Return the upstreams that an object refers to."""
-    return {} if fragment is None else dict.fromkeys(use.upstream for use in fragment.backends)
+    return {} if fragment is None else {use.upstream: None for use in fragment.backends}
 
 
 def used_certificates(fragment: Fragment | None) -> dict[CertificateRef, None]:
     """Return the certificates that an object refers to."""
-    return {} if fragment is None else dict.fromkeys(claim.certificate for claim in fragment.names)
+    return {} if fragment is None else {claim.certificate: None for claim in fragment.names}

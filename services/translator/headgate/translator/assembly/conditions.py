@@ -34,10 +34,12 @@ def judge(fragment: Fragment, assembly: Assembly) -> ObjectStatus:
     """Return how an object stands, from its fragment and from what became of it."""
     lost = tuple(assembly.lost_by(fragment))
     faults = (say_fault(field, ref, fault) for field, ref, fault in assembly.faults_of(fragment))
+    problems = tuple(dict.fromkeys((*fragment.problems, *lost, *faults)))
+    if not problems:
+        return ObjectStatus(is_accepted=True, problems=(), is_refused=_is_refused(fragment, ()))
     fields = [claim.field for claims in (fragment.routes, fragment.canaries, fragment.streams) for claim in claims]
     claimed = len(fields)
     claims_lost = sum(problem.reason in _LOST and problem.field in fields for problem in lost)
-    problems = tuple(dict.fromkeys((*fragment.problems, *lost, *faults)))
     errors = [problem for problem in problems if problem.severity is Severity.ERROR]
     referred = [error for error in errors if error not in fragment.errors and error not in lost]
     is_policy = any(isinstance(part.ref, AncestorRef) for part in fragment.parts)

@@ -17,8 +17,8 @@ from headgate.translator.manifests.shapes import ShapeReader
 from headgate.translator.manifests.specs import refuse, wrong_type
 from headgate.translator.manifests.texts import regex
 
-_LABEL = "[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
-_HOST = re.compile(rf"(\*\.)?{_LABEL}(\.{_LABEL})*")
+_LABEL = "(?!-)[-a-z0-9]{1,63}(?<!-)"
+_HOST = re.compile(rf"(?:\*\.)?{_LABEL}(?:\.{_LABEL})*")
 _ADDRESS = re.compile(r"[0-9]+(\.[0-9]+){3}")
 _PORT_NAME = re.compile(r"(?=.*[a-z])[a-z0-9]+(-[a-z0-9]+)*")
 _FORBIDDEN = ("//", "/./", "/../", "%2f", "%2F")

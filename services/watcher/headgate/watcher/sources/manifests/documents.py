@@ -204,13 +204,14 @@ class _Builder:
         self._check_tag(start, "map")
         result: dict[str, Any] = {}
         merged: list[dict[str, Any]] = []
-        while type(event := self._next()) is not MappingEndEvent:
+        read = self._next
+        while type(event := read()) is not MappingEndEvent:
             if type(event) is ScalarEvent and event.tag is None and event.value in _USUAL_KEYS and not event.anchor:
                 key = event.value
                 self._count += 1
             else:
                 key = self._key(event)
-            value = self._value(self._next(), depth + 1)
+            value = self._value(read(), depth + 1)
             if key is MERGE:
                 merged += self._merge_sources(event, value)
             elif key in result:
@@ -268,6 +269,8 @@ class _Builder:
             if not event.implicit[0]:
                 return event.value
             value = plain(event.value)
+            if type(value) is str:
+                return value
         elif tag == "!" or tag in (_TAG + "str", _TAG + "timestamp"):
             return event.value
         elif tag in (_TAG + "int", _TAG + "float", _TAG + "bool", _TAG + "null"):

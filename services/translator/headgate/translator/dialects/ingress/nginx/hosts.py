@@ -20,6 +20,7 @@ _REWRITES: Final = f"{NGINX_PREFIX}rewrite-target"
 _USES_REGEX: Final = f"{NGINX_PREFIX}use-regex"
 _ALIAS: Final = f"{NGINX_PREFIX}server-alias"
 _SERVER_SNIPPET: Final = f"{NGINX_PREFIX}server-snippet"
+_PREFIX_MARK: Final = NGINX_PREFIX.encode()
 _MARKS: Final = (_REWRITES.encode(), _USES_REGEX.encode())
 _ALIAS_MARK: Final = _ALIAS.encode()
 _SNIPPET_MARK: Final = _SERVER_SNIPPET.encode()
@@ -68,8 +69,14 @@ def rule_paths(manifest: JsonObject) -> frozenset[str]:
     )
 
 
+def _mentions(document: Document, marks: tuple[bytes, ...]) -> bool:
+    """Whether an Ingress may have one of some annotations of ingress-nginx; most have none of any."""
+    content = document.content
+    return _PREFIX_MARK in content and any(mark in content for mark in marks)
+
+
 def _pattern_hosts(document: Document) -> tuple[str, ...]:
-    if not any(mark in document.content for mark in _MARKS):
+    if not _mentions(document, _MARKS):
         return ()
     manifest = document.decode()
     return tuple(dict.fromkeys(rule_hosts(manifest))) if makes_patterns(manifest) else ()
@@ -109,7 +116,7 @@ def _upstream_hosts(document: Document) -> tuple[str, ...]:
 
 
 def _concerns_hosts(document: Document) -> tuple[str, ...]:
-    return ("",) if any(mark in document.content for mark in _HOST_MARKS) else ()
+    return ("",) if _mentions(document, _HOST_MARKS) else ()
 
 
 CONCERNS_HOSTS: Final[Index[Document]] = Index("concerns hosts", _concerns_hosts)
