@@ -282,7 +282,7 @@ async def test_a_missing_middleware_closes_the_route_until_it_is_there(web: Worl
     [
         {},
         {"addPrefix": {"prefix": "/a"}, "stripPrefix": {"prefixes": ["/b"]}},
-        {"addPrefix": {"prefix": "a"}},
+        {"addPrefix": {"prefix": ""}},
         {"stripPrefixRegex": {"regex": ["("]}},
         {"replacePathRegex": {"regex": "^/(?P<x>.*)", "replacement": "/$0"}},
         {"redirectScheme": {"scheme": ""}},

@@ -20,7 +20,10 @@ class RedirectConfig(PluginConfig, plugin="redirect"):
     replaces_all: bool = False
     """It replaces all matches (Traefik)."""
     match_url: bool = False
-    """`regex_uri` looks at the whole URL, `http://host/path?query`."""
+    """`regex_uri` looks at the whole URL, `http://host/path?query`, without the port that its scheme has anyway."""
+    of_connection: bool = False
+    """With `match_url`: the URL has the scheme of the connection, whatever trusted proxies say of it, and the port as
+    it was sent (`redirectRegex` of Traefik)."""
     ret_code: int | None = Field(default=None, ge=200, le=599)
     """302 by default."""
     keep_method: bool = False
@@ -41,6 +44,8 @@ class RedirectConfig(PluginConfig, plugin="redirect"):
             raise ValueError("needs exactly one of http_to_https, uri and regex_uri")
         if self.http_to_https and self.append_query_string:
             raise ValueError("http_to_https keeps the query by itself: leave append_query_string out")
+        if self.of_connection and not self.match_url:
+            raise ValueError("of_connection is for match_url only")
         for name in ("strip_trailing_slash", "names_port"):
             if getattr(self, name) and not self.http_to_https:
                 raise ValueError(f"{name} is for http_to_https only")

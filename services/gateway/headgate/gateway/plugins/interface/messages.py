@@ -59,8 +59,9 @@ class Wire(Protocol):
     """What a request came over, and goes on over."""
 
     def fact(self, name: str) -> str:
-        """Return `remote_port`, `peer_addr`, `peer_port`, `server_addr`, `ssl_protocol`, `client_certificate` (DER in
-        base64), `request_length`, `trace_id`, or `upstream_addr`, the endpoint that is asked; empty if it is not known.
+        """Return `remote_port`, `peer_addr`, `peer_is_trusted` (1 or nothing), `peer_port`, `server_addr`,
+        `ssl_protocol`, `client_certificate` (DER in base64), `request_length`, `trace_id`, or `upstream_addr`, the
+        endpoint that is asked; empty if it is not known.
         """
 
 

@@ -377,6 +377,9 @@ class Attempts:
         exchange = self._exchange
         if not exchange.body.is_kept:
             return False
+        policies = exchange.route.policies if exchange.route is not None else None
+        if policies is not None and 0 < policies.keeps_body < exchange.body.size:
+            return False
         return unsafe or exchange.method in _IDEMPOTENT or not (exchange.body.size or exchange.request_done)
 
     def close(self) -> None:

@@ -54,8 +54,7 @@ class TrustedPeers:
         if not self._takes_address:
             claimed.pop(self._header, None)
         scheme = claimed.get(b"x-forwarded-proto", b"").partition(b",")[0].strip(b" \t").lower()
-        if scheme not in _SCHEMES or peer.names_https:
-            scheme = peer.scheme
+        scheme = peer.scheme if peer.names_https else _SCHEMES.get(scheme, peer.scheme)
         port = claimed.get(b"x-forwarded-port", b"").partition(b",")[0].strip(b" \t")
         if not port.isdigit() or len(port) > _PORT_DIGITS:
             port = peer.port
@@ -78,7 +77,8 @@ class TrustedPeers:
         return nearest
 
 
-_SCHEMES: Final = frozenset({b"http", b"https"})
+_SCHEMES: Final = {b"http": b"http", b"https": b"https", b"ws": b"http", b"wss": b"https"}
+"""That a proxy may name, with those that are meant: a websocket begins as a request."""
 _PORT_DIGITS: Final = 5
 
 

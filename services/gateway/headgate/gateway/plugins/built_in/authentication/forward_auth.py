@@ -162,8 +162,12 @@ class ForwardAuth(Plugin[ForwardAuthConfig]):
     def _told(self, request: Request) -> Iterator[tuple[str, str]]:
         """Yield what the service hears of the request in `X-Forwarded-*`."""
         is_rewritten = self.config.tells_rewritten
+        is_believed = self.config.trusts_forwarded and bool(request.fact("peer_is_trusted"))
+        scheme = request.scheme
+        if is_rewritten and not is_believed:
+            scheme = "https" if request.fact("ssl_protocol") else "http"
         told = {
-            "X-Forwarded-Proto": request.scheme,
+            "X-Forwarded-Proto": scheme,
             "X-Forwarded-Method": request.method,
             "X-Forwarded-Host": request.authority,
             "X-Forwarded-Uri": request.target if is_rewritten else request.original_target,
@@ -171,13 +175,12 @@ class ForwardAuth(Plugin[ForwardAuthConfig]):
         }
         if is_rewritten:
             port = request.authority.rpartition("]")[2].partition(":")[2]
-            told["X-Forwarded-Port"] = port or ("443" if request.scheme == "https" else "80")
-        peer = request.fact("peer_addr")
-        if self.config.trusts_forwarded and peer not in ("", request.client):
+            told["X-Forwarded-Port"] = port or ("443" if scheme == "https" else "80")
+        if is_believed:
             claimed = {name: request.claims.get(name.lower().encode(), b"").decode("latin-1") for name in told}
             told |= {name: value for name, value in claimed.items() if value}
             if claimed["X-Forwarded-For"]:
-                told["X-Forwarded-For"] += f", {peer}"
+                told["X-Forwarded-For"] += f", {request.fact('peer_addr')}"
         yield from told.items()
 
     def _pass(self, request: Request, verdict: Response) -> None:

@@ -9,6 +9,9 @@ from headgate.gateway.proxy.heads.authority import normal_host
 
 _SAFE_METHODS = ("GET", "HEAD")
 _KEEPING = {301: 308, 302: 307}
+_DEFAULT_PORTS = {"http": ":80", "https": ":443"}
+_NO_HOST = re.compile(r"[^/?#]*//[^/?#[]*%[0-7]")
+"""Begins a URL whose host has an escape of a character that hosts have as it is, or cannot have."""
 
 
 class Redirect(Plugin[RedirectConfig]):
@@ -49,6 +52,8 @@ class Redirect(Plugin[RedirectConfig]):
         location = self._location(request)
         if location is None:
             return None
+        if config.match_url and _NO_HOST.match(location):
+            return Response.refusal(502, "the URL to redirect to has no host that could be asked")
         if config.keep_method and request.method != "GET":
             status = _KEEPING.get(status, status)
         if config.append_query_string and request.query:
@@ -61,13 +66,21 @@ class Redirect(Plugin[RedirectConfig]):
             location = self._uri.render(request)
         else:
             assert self._substitution is not None
-            text = f"{request.scheme}://{request.authority}{request.target}" if config.match_url else request.path
+            text = self._url(request) if config.match_url else request.path
             changed = self._substitution.apply(text, request)
             if changed is None or (config.match_url and changed[0] == text):
                 return None
             location = changed[0]
         location = location.replace("%", "%25") if config.encode_uri else location
         return location if self._names_host else _on_this_host(location)
+
+    def _url(self, request: Request) -> str:
+        """Return the URL that was asked for."""
+        if self.config.of_connection:
+            scheme = "https" if request.fact("ssl_protocol") else "http"
+            return f"{scheme}://{request.authority}{request.target}"
+        authority = request.authority.removesuffix(_DEFAULT_PORTS[request.scheme])
+        return f"{request.scheme}://{authority}{request.target}"
 
 
 def _bare_host(authority: str) -> str:

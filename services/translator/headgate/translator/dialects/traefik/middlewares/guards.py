@@ -36,6 +36,7 @@ def basic_auth(written: PasswordAuth, making: Making) -> tuple[PluginUse, ...]:
         realm=written.realm or _REALM,
         hide_credentials=written.remove_header,
         user_header=written.header_field or None,
+        skip_invalid=True,
     )
     held = making.find_secret("secret", written.secret)
     if held is None:
@@ -53,6 +54,7 @@ def digest_auth(written: PasswordAuth, making: Making) -> tuple[PluginUse, ...]:
     if held is None:
         return ()
     config: dict[str, Any] = {"realm": written.realm or _REALM, "hide_credentials": written.remove_header}
+    config["skip_invalid"] = True
     if written.header_field:
         config["user_header"] = written.header_field
     plugin = DigestAuthConfig.plugin

@@ -30,9 +30,10 @@ _GROUP: Final = re.compile(r"\$(?:\{([0-9A-Za-z_]+)\}|([0-9A-Za-z_]+)|\$)?")
 
 def add_prefix(written: AddPrefix, making: Making) -> tuple[PluginUse, ...]:
     """Put something before the path."""
-    if not written.prefix.startswith("/"):
-        raise Unfollowed("InvalidValue", "prefix", f"must begin with a slash, but is {written.prefix[:80]!r}")
-    return (PluginUse.of(ProxyRewriteConfig(add_prefix=written.prefix)),)
+    if not written.prefix:
+        raise Unfollowed("Required", "prefix", "must be given")
+    prefix = written.prefix if written.prefix.startswith("/") else f"/{written.prefix}"
+    return (PluginUse.of(ProxyRewriteConfig(add_prefix=prefix)),)
 
 
 def strip_prefix(written: StripPrefix, making: Making) -> tuple[PluginUse, ...]:
@@ -70,25 +71,29 @@ def redirect_regex(written: RedirectRegex, making: Making) -> tuple[PluginUse, .
     """Redirect URLs that a pattern takes."""
     if not written.regex:
         raise Unfollowed("Required", "regex", "must be given")
-    return (_redirect(written.regex, _replacement(written.replacement, written.regex), is_permanent=written.permanent),)
+    pair = written.regex, _replacement(written.replacement, written.regex)
+    return (_redirect(*pair, is_permanent=written.permanent, of_connection=True),)
 
 
 def redirect_scheme(written: RedirectScheme, making: Making) -> tuple[PluginUse, ...]:
-    """Redirect to another scheme; requests that came by it pass."""
+    """Redirect to another scheme and port; requests that came by them pass."""
     if not _SCHEME.fullmatch(written.scheme):
         raise Unfollowed("InvalidValue", "scheme", f"must be a scheme such as https, but is {written.scheme[:80]!r}")
     if written.port and not (written.port.isascii() and written.port.isdecimal() and 0 < int(written.port) < 65536):
         raise Unfollowed("InvalidValue", "port", f"must be a port number, but is {written.port[:80]!r}")
-    other = {"https": "http", "http": "https"}.get(written.scheme, "https?")
     port = f":{written.port}" if written.port not in ("", _DEFAULT_PORTS.get(written.scheme)) else ""
-    pattern = rf"^{other}://(\[[^\]]*\]|[^/:?#]*)(?::[0-9]*)?(.*)$"
+    pattern = r"^https?://(\[[^\]]*\]|[^/:?#]*)(?::[0-9]*)?(.*)$"
     return (_redirect(pattern, f"{written.scheme}://${{1}}{port}${{2}}", is_permanent=written.permanent),)
 
 
-def _redirect(pattern: str, replacement: str, *, is_permanent: bool) -> PluginUse:
-    status = 301 if is_permanent else 302
+def _redirect(pattern: str, replacement: str, *, is_permanent: bool, of_connection: bool = False) -> PluginUse:
     config = RedirectConfig(
-        regex_uri=(pattern, replacement), match_url=True, ret_code=status, keep_method=True, replaces_all=True
+        regex_uri=(pattern, replacement),
+        match_url=True,
+        of_connection=of_connection,
+        ret_code=301 if is_permanent else 302,
+        keep_method=True,
+        replaces_all=True,
     )
     return PluginUse.of(config)
 
