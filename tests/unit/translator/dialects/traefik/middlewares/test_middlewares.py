@@ -32,7 +32,7 @@ def pages(**fields: Any) -> Any:
     ("spec", "reason", "field"),
     [
         ({}, "InvalidValue", ""),
-        ({"addPrefix": {"prefix": "a"}}, "InvalidValue", "addPrefix.prefix"),
+        ({"addPrefix": {"prefix": ""}}, "Required", "addPrefix.prefix"),
         ({"replacePathRegex": {"replacement": "/a"}}, "Required", "replacePathRegex.regex"),
         ({"redirectRegex": {"replacement": "/a"}}, "Required", "redirectRegex.regex"),
         ({"redirectRegex": {"regex": "a", "replacement": "$0"}}, "UnsupportedField", "redirectRegex.replacement"),
