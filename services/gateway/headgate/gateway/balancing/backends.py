@@ -252,6 +252,11 @@ class BackendSet:
         return self._by_token.get(token)
 
     @property
+    def only_token(self) -> Sequence[bytes]:
+        """What names the backend of cookies that name endpoints alone; nothing if none keeps sessions."""
+        return (next(iter(self._by_token)),) if self._by_token else ()
+
+    @property
     def has_healthy(self) -> bool:
         """Whether a backend has a healthy endpoint."""
         return not self.fault and any(backend.has_healthy for backend in self.backends)

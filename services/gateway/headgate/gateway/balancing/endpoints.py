@@ -95,6 +95,14 @@ class EndpointSlot:
         """`address:port`, by which hashing knows it."""
         return f"{self.key[0]}:{self.key[1]}".encode()
 
+    @property
+    def url(self) -> bytes:
+        """The same with the scheme that is spoken, and the name that the address was found under."""
+        address, port, spec = self.key
+        host = spec.name or address
+        scheme = "https" if spec.protocol == "h2" else spec.protocol
+        return f"{scheme}://[{host}]:{port}".encode() if ":" in host else f"{scheme}://{host}:{port}".encode()
+
     def mark(self, *, is_healthy: bool | None = None, ejected_until: float | None = None) -> None:
         """Change what is given; upstreams that send here plan anew before their next choice if it is a change.
 

@@ -4,13 +4,16 @@ A value is `<backend>.<endpoint>`, or `<backend>.<backend>.<endpoint>` where a b
 upstream's key in the table. All workers and replicas have the same table, so they agree without exchanging anything,
 and a value stays good over revisions and restarts.
 
+A cookie as Traefik makes it has one value instead, which names the endpoint by its URL; the route has one backend then.
+
 The hashes keep addresses out of sight. They are no secrets: who knows the upstream's key and guesses the address can
 tell that it was right. A forged value is as good as a deleted one: it leads to an endpoint that the client might have
 been given anyway, or to a new choice.
 """
 
 from base64 import urlsafe_b64encode
-from hashlib import blake2b
+from collections.abc import Iterable
+from hashlib import blake2b, sha256
 from typing import NamedTuple
 
 from headgate.common.table.backend_group import MAX_DEPTH
@@ -19,13 +22,16 @@ _BACKEND_BYTES = 6
 _ENDPOINT_BYTES = 9
 _PURPOSE = b"headgate.session"
 _MOST_LEVELS = MAX_DEPTH + 1
+_URL_DIGITS = 16
+_FNV_OFFSET, _FNV_PRIME, _FNV_MASK = 0xCBF29CE484222325, 0x100000001B3, (1 << 64) - 1
+"""Of FNV-1 with 64 bits (http://www.isthe.com/chongo/tech/comp/fnv/)."""
 
 
 class StickySession(NamedTuple):
     """What a cookie says."""
 
     backends: tuple[bytes, ...]
-    """Of each level one, the outermost first."""
+    """Of each level one, the outermost first; none where the cookie names endpoints by URL."""
     endpoint: bytes
 
 
@@ -44,6 +50,24 @@ def backend_token(upstream_key: str) -> bytes:
 def endpoint_token(upstream_key: str, endpoint: bytes) -> bytes:
     """Return what names an endpoint of a backend, given as `address:port`."""
     return _token(upstream_key, endpoint, _ENDPOINT_BYTES)
+
+
+def url_token(url: bytes) -> bytes:
+    """Return what names an endpoint, given by its URL, in a cookie of Traefik."""
+    return sha256(url).hexdigest()[:_URL_DIGITS].encode()
+
+
+def old_url_tokens(url: bytes) -> Iterable[bytes]:
+    """Return what names it in cookies that earlier releases of Traefik wrote, and that it still takes."""
+    hashed = _fnv(url)
+    return url, hashed, _fnv(hashed)
+
+
+def _fnv(value: bytes) -> bytes:
+    found = _FNV_OFFSET
+    for byte in value:
+        found = (found * _FNV_PRIME & _FNV_MASK) ^ byte
+    return b"%x" % found
 
 
 def _token(upstream_key: str, value: bytes, size: int) -> bytes:

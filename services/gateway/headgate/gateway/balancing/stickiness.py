@@ -45,6 +45,7 @@ class StickyCookie:
         "_name",
         "_same_site",
         "_secure",
+        "is_by_url",
         "keeps_on_failure",
         "persists",
     )
@@ -57,6 +58,8 @@ class StickyCookie:
                 raise BadMatch(f"stickiness.{field}", f"{value!r} cannot stand in a cookie")
         self._name = stickiness.cookie.encode()
         self._secure = stickiness.secure
+        self.is_by_url = stickiness.names == "url"
+        """Whether endpoints are named by their URLs."""
         self.persists = stickiness.mode == "persistent"
         """Whether a session is kept for as long as its endpoint exists."""
         self.keeps_on_failure = (
@@ -80,7 +83,10 @@ class StickyCookie:
 
     def read(self, facts: "RequestFacts") -> StickySession | None:
         """Return what the client's cookie says; None if it has none of ours."""
-        return parse_session(facts.cookie(self._name))
+        value = facts.cookie(self._name)
+        if self.is_by_url:
+            return StickySession((), value) if value else None
+        return parse_session(value)
 
     def line(self, facts: "RequestFacts", session: StickySession) -> bytes:
         """Return the header line, with its CRLF, that gives the client a session."""

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from random import Random
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 from weakref import ref
 
 from headgate.common.table import Balancing
@@ -23,7 +23,7 @@ from headgate.gateway.balancing.detours import Detours
 from headgate.gateway.balancing.endpoints import EndpointSlot, SlotUser
 from headgate.gateway.balancing.planning import EndpointPlan, Marks, Planner
 from headgate.gateway.balancing.round_robin import SmoothRoundRobin, Turns
-from headgate.gateway.balancing.sessions import backend_token, endpoint_token
+from headgate.gateway.balancing.sessions import backend_token, endpoint_token, old_url_tokens, url_token
 from headgate.gateway.model.steps import Steps, finish
 
 if TYPE_CHECKING:
@@ -70,6 +70,7 @@ class UpstreamBalancer:
         "_sessions",
         "_tokens",
         "_unavailable",
+        "_urls",
         "key",
         "slots",
     )
@@ -107,6 +108,8 @@ class UpstreamBalancer:
         self._sessions: Mapping[bytes, EndpointSlot] = _NONE_YET
         self._elsewhere: Mapping[bytes, Sequence[EndpointSlot]] = _NONE_YET
         """Sessions with pods that only other gateways reach, and who these are."""
+        self._urls: Mapping[bytes, Sequence[EndpointSlot]] = _NONE_YET
+        """Sessions of cookies that name endpoints by their URLs."""
         self.slots: Sequence[EndpointSlot] = turns.slots if isinstance(turns, Planner) else turns.items
         """Who may get new requests while healthy."""
 
@@ -207,18 +210,28 @@ class UpstreamBalancer:
 
     # Sessions
 
-    def resume(self, endpoint: bytes, *, persists: bool) -> EndpointSlot | None:
-        """Return the slot that a session is with; None if it is to be given up.
+    def resume(self, endpoint: bytes, *, persists: bool, by_url: bool = False) -> EndpointSlot | None:
+        """Return the slot that a session is with; None if it is to be given up. `by_url`: it names the endpoint's URL.
 
         A session that persists is kept for as long as the endpoint is in the table; another one for as long as it is
         ready or drains, and is not out for its health.
         """
+        candidates = self._find_by_url(endpoint) if by_url and self._detours is None else self._find(endpoint)
+        kept = next(filter(self._is_kept, candidates), None)
+        return candidates[0] if kept is None and persists and candidates else kept
+
+    def _find(self, endpoint: bytes) -> Sequence[EndpointSlot]:
         if not self._sessions:
             self._index_sessions()
         slot = self._sessions.get(endpoint)
-        candidates = self._elsewhere.get(endpoint, ()) if slot is None else (slot,)
-        kept = next(filter(self._is_kept, candidates), None)
-        return candidates[0] if kept is None and persists and candidates else kept
+        return self._elsewhere.get(endpoint, ()) if slot is None else (slot,)
+
+    def _find_by_url(self, endpoint: bytes) -> Sequence[EndpointSlot]:
+        if not self._urls:
+            slots = (*self.slots, *self._draining, *self._resting)
+            old = {token: (slot,) for slot in slots[:_MOST_OLD] for token in old_url_tokens(slot.url)}
+            self._urls = old | {url_token(slot.url): (slot,) for slot in slots}
+        return self._urls.get(endpoint, ())
 
     def _is_kept(self, slot: EndpointSlot) -> bool:
         if slot in self._draining:
@@ -228,12 +241,15 @@ class UpstreamBalancer:
     def _is_out(self, slot: EndpointSlot) -> bool:
         return self._planner is not None and slot in self._current_plan(self._planner).out
 
-    def token_of(self, pool: "EndpointPool") -> bytes:
+    def token_of(self, pool: "EndpointPool", *, by_url: bool = False) -> bytes:
         """Return what names an endpoint in a cookie; empty if it is not of this upstream any more."""
         if not self._sessions:
             self._index_sessions()
         slot = next((slot for slot in self._tokens if slot.pool is pool), None)
-        return self._tokens[slot] if slot is not None else b""
+        if slot is None:
+            return b""
+        # Other gateways know the pods of their clusters by their keyed names alone.
+        return url_token(slot.url) if by_url and self._detours is None else self._tokens[slot]
 
     def _index_sessions(self) -> None:
         known = self._tokens
@@ -259,6 +275,8 @@ def _begin_at(start: int, slots: Sequence[EndpointSlot]) -> Sequence[EndpointSlo
     return (*slots[start:], *slots[:start])
 
 
+_MOST_OLD: Final = 1000
+"""Endpoints whose cookies of old releases of Traefik are known: each takes some 10 us, once for a revision."""
 _NOBODY: SmoothRoundRobin[EndpointSlot] = SmoothRoundRobin(())
 _NO_WISHES = Balancing()
 _NO_CHANCE = Random(0)  # noqa: S311 - nobody is drawn

@@ -12,7 +12,9 @@ from headgate.gateway.balancing.backends import NO_TIMEOUTS, BackendSet, Compile
 from headgate.gateway.balancing.sessions import StickySession
 
 if TYPE_CHECKING:
+    from headgate.gateway.balancing.endpoints import EndpointSlot
     from headgate.gateway.balancing.groups import GroupHolder
+    from headgate.gateway.balancing.stickiness import StickyCookie
     from headgate.gateway.balancing.upstream import UpstreamHolder
     from headgate.gateway.proxy.endpoint_pool import EndpointPool
     from headgate.gateway.proxy.heads.facts import RequestFacts
@@ -32,6 +34,7 @@ class _Trail(NamedTuple):
     backends: Sequence[bytes] = ()
     endpoint: bytes = b""
     persists: bool = False
+    is_by_url: bool = False
 
 
 _NO_TRAIL: Final = _Trail()
@@ -75,7 +78,7 @@ class Way:
         if upstream is None:
             return None
         if trail.endpoint:
-            slot = upstream.balancer.resume(trail.endpoint, persists=trail.persists)
+            slot = _resume(upstream, trail)
             if slot is not None and not (tried and slot.pool in tried):
                 source.note_upstream(upstream.state_for(tried))
                 return slot.open_pool()
@@ -90,10 +93,12 @@ class Way:
             return b""
         lines, facts = b"", source.facts()
         for index, step in enumerate(self.steps):
-            if step.among.cookie is not None and step.backend.keeps_sessions:
-                endpoint = self.upstream.balancer.token_of(pool)
+            cookie = step.among.cookie
+            if cookie is not None and step.backend.keeps_sessions:
+                endpoint = self.upstream.balancer.token_of(pool, by_url=cookie.is_by_url)
                 if endpoint:
-                    tokens = tuple(each.backend.token for each in self.steps[index:])
+                    left = () if cookie.is_by_url else self.steps[index:]
+                    tokens = tuple(each.backend.token for each in left)
                     lines += self._line(step.among, facts, StickySession(tokens, endpoint))
         return lines
 
@@ -103,15 +108,15 @@ class Way:
         current = cookie.read(facts)
         if current == session:
             return b""
-        if current is not None and cookie.keeps_on_failure and self._is_kept(current, session, cookie.persists):
+        if current is not None and cookie.keeps_on_failure and self._is_kept(current, session, cookie):
             return b""
         return cookie.line(facts, session)
 
-    def _is_kept(self, current: StickySession, session: StickySession, persists: bool) -> bool:
+    def _is_kept(self, current: StickySession, session: StickySession, cookie: "StickyCookie") -> bool:
         """Tell whether a session outlasts a request that another endpoint had to answer."""
         assert self.upstream is not None
-        is_there = self.upstream.balancer.resume(current.endpoint, persists=persists) is not None
-        return is_there and current.backends == session.backends
+        trail = _Trail((), current.endpoint, cookie.persists, cookie.is_by_url)
+        return _resume(self.upstream, trail) is not None and current.backends == session.backends
 
     def fallback_of(self, status: int) -> int | None:
         """Return the choice that is made otherwise after an answer of the main backend with a status, the innermost
@@ -186,7 +191,8 @@ def _choose(among: BackendSet, steps: Sequence[Step], trail: _Trail, source: "Re
     if not trail.backends and among.cookie is not None:
         session = among.cookie.read(source.facts())
         if session is not None:
-            trail = _Trail(session.backends, session.endpoint, among.cookie.persists)
+            backends = session.backends or among.only_token
+            trail = _Trail(backends, session.endpoint, among.cookie.persists, among.cookie.is_by_url)
     backend = among.find(trail.backends[0]) if trail.backends else None
     if backend is not None and _can_resume(backend, _behind(trail)):
         trail = _behind(trail)
@@ -211,11 +217,14 @@ def _behind(trail: _Trail) -> _Trail:
     return trail._replace(backends=trail.backends[1:])
 
 
+def _resume(upstream: "UpstreamHolder", trail: _Trail) -> "EndpointSlot | None":
+    return upstream.balancer.resume(trail.endpoint, persists=trail.persists, by_url=trail.is_by_url)
+
+
 def _can_resume(backend: CompiledBackend, trail: _Trail) -> bool:
     """Tell whether a session can go on with a backend: its endpoint is there, or another one."""
     if backend.upstream is not None and not trail.backends:
-        slot = backend.upstream.balancer.resume(trail.endpoint, persists=trail.persists)
-        if slot is not None:
+        if _resume(backend.upstream, trail) is not None:
             return True
     elif backend.group is not None and trail.backends:
         within = backend.group.current.find(trail.backends[0])

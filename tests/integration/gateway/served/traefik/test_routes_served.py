@@ -2,7 +2,9 @@
 
 import asyncio
 import contextlib
+import hashlib
 import ssl
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -152,6 +154,32 @@ async def test_a_client_is_kept_with_the_server_that_served_it_first() -> None:
         assert "kept=" in first["set-cookie"]
         assert "HttpOnly" in first["set-cookie"]
         assert set(await made.proxy.bodies(6, Cookie=first.cookie)) == {first.body.decode()}
+
+
+def sha256_of(url: str) -> str:
+    return hashlib.sha256(url.encode()).hexdigest()[:16]
+
+
+def fnv_of(text: str) -> str:
+    """Return FNV-1 of 64 bits in hexadecimal, as Go writes it."""
+    found = 0xCBF29CE484222325
+    for byte in text.encode():
+        found = (found * 0x100000001B3 % 2**64) ^ byte
+    return f"{found:x}"
+
+
+@pytest.mark.parametrize("written", [sha256_of, str, fnv_of, lambda url: fnv_of(fnv_of(url))])
+async def test_sessions_that_traefik_began_go_on(written: Callable[[str], str]) -> None:
+    async with world("one", "two") as made:
+        slices = [endpoint_slice("all", "127.0.0.1", name=name, port=made.port(name)) for name in ("one", "two")]
+        made.proxy.apply(service("all"), *slices, route(rule(ANY, to("all", sticky={"cookie": {"name": "kept"}}))))
+        for name in ("one", "two"):
+            url = f"http://127.0.0.1:{made.port(name)}"
+            got = await made.proxy.get(Cookie=f"kept={written(url)}")
+            assert got.body.decode() == name
+            assert got.cookie == ("" if written is sha256_of else f"kept={sha256_of(url)}")
+        forged = await made.proxy.get(Cookie="kept=0123456789abcdef")
+        assert forged.cookie == f"kept={sha256_of(f'http://127.0.0.1:{made.port(forged.body.decode())}')}"
 
 
 async def test_each_of_several_services_keeps_clients_with_its_servers() -> None:

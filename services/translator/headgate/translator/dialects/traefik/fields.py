@@ -84,8 +84,8 @@ ROUTE_FIELDS: Final = (
     ),
     _row(
         f"{_SERVICE}.sticky",
-        is_=Likeness.DIFFERENT,
-        note="same names and attributes; values of cookies are others, so that sessions begin again at the move",
+        is_=Likeness.SAME,
+        note="values too, old ones included, so that sessions go on; cookies of a weighted TraefikService begin again",
     ),
     _row(
         f"{_SERVICE}.serversTransport",

@@ -154,7 +154,8 @@ class _Reading:
             raise BadService("TooMuchWork", "name", f"leads to more than {_MAX_SERVICES} Services")
         self._uses.append(BackendUse(upstream, f"{field}.name", f"{field}.port"))
         backend = Backend(upstream=upstream.key, weight=_weight(written), plugins=made.plugins, timeouts=timeouts)
-        return _Child(backend, stickiness_of(written.sticky, f"{namespace}-{written.name}-{written.port}"))
+        name = f"{namespace}-{written.name}-{written.port}"
+        return _Child(backend, stickiness_of(written.sticky, name, of_servers=True))
 
     def _traefik_service(self, written: LoadBalancer, place: _Place) -> _Child | None:
         """Take a TraefikService apart, wherever it is named: each place has groups of its own."""

@@ -13,8 +13,10 @@ _ODD: Final = re.compile(r"[^A-Za-z0-9!#$%&'*+.^`|~-]")
 _VALUE: Final = re.compile(r"[^\x00-\x1f\x7f;,]*")
 
 
-def stickiness_of(written: Sticky | None, service: str) -> Stickiness | None:
+def stickiness_of(written: Sticky | None, service: str, *, of_servers: bool = False) -> Stickiness | None:
     """Return how clients are kept with a server; `service` gives the cookie a name if none is written.
+
+    `of_servers`: the cookie is that of one Service, and has the value that Traefik gives its servers.
 
     Raises:
         BadService: a cookie cannot be written so.
@@ -27,6 +29,7 @@ def stickiness_of(written: Sticky | None, service: str) -> Stickiness | None:
     return Stickiness.model_validate(
         {
             "cookie": _ODD.sub("_", cookie.name) if cookie.name else _default_name(service),
+            "names": "url" if of_servers else "keyed",
             "path": "/" if cookie.path is None else cookie.path,
             "domain": cookie.domain,
             "max_age_s": max(cookie.max_age, 0) if cookie.max_age else None,
