@@ -260,7 +260,6 @@ async def test_buffering_sends_requests_again_by_an_expression(expression: str, 
         ({"compress": {"encodings": ["deflate"]}}, "encodings"),
         ({"compress": {"encodings": ["gzip"], "defaultEncoding": "br"}}, "defaultEncoding"),
         ({"compress": {"excludedContentTypes": ["a/b"], "includedContentTypes": ["a/b"]}}, "includedContentTypes"),
-        ({"errors": {"service": {"name": "web", "port": 80}}}, "status"),
         ({"errors": {"status": ["500"]}}, "service"),
         ({"errors": {"status": ["5xx"], "service": {"name": "web", "port": 80}}}, "status"),
         ({"errors": {"status": ["500"], "service": {"name": "web"}}}, "service.port"),
@@ -279,6 +278,12 @@ async def test_a_mistake_closes_the_routes_and_is_named(errors: World, spec: Any
     assert await errors.proxy.status("/fine") == 503
     (kind,) = spec
     assert errors.proxy.fields(middleware("m0")) == [f"spec.{kind}.{field}"]
+
+
+async def test_errors_without_a_status_replace_nothing(errors: World) -> None:
+    used(errors, errors={"service": {"name": "pages", "port": 80}, "query": "/page"})
+    assert await errors.proxy.status("/fine") == 200
+    assert errors.proxy.problems(middleware("m0")) == []
 
 
 async def test_retry_of_one_service_among_several_closes_the_route(errors: World) -> None:
