@@ -55,7 +55,6 @@ def pages(**fields: Any) -> Any:
         (asking(caSecret="bare"), "InvalidSecret", "forwardAuth.tls.caSecret"),
         (asking(certSecret="lost"), "SecretNotFound", "forwardAuth.tls.certSecret"),
         (asking(certSecret="none"), "InvalidSecret", "forwardAuth.tls.certSecret"),
-        (pages(status=[]), "Required", "errors.status"),
         (pages(status=["99"]), "InvalidValue", "errors.status"),
         (pages(status=["100"]), "InvalidValue", "errors.status"),
         (pages(service=None), "Required", "errors.service"),
@@ -72,7 +71,8 @@ def test_a_middleware_that_cannot_be_followed_refuses_the_route(spec: Any, reaso
 
 
 @pytest.mark.parametrize(
-    "spec", [{"stripPrefix": {}}, {"stripPrefixRegex": {}}, {"rateLimit": {}}, {"contentType": {}}]
+    "spec",
+    [{"stripPrefix": {}}, {"stripPrefixRegex": {}}, {"rateLimit": {}}, {"contentType": {}}, pages(status=[])],
 )
 def test_a_middleware_may_have_nothing_to_do(spec: Any) -> None:
     assert with_middleware(**spec).plugins == []
