@@ -116,7 +116,7 @@ class PluginHost:
         self, uses: Sequence[PluginUse], scope: str, path: PathMatch | None, owner: str, mirrors: Sequence[Mirror]
     ) -> Steps[RoutePlugins | None]:
         if mirrors or not self._registry.are_shareable(uses):
-            services = replace(self._services, path=path, owner=owner)
+            services = replace(self._services, path=path, owner=owner, scope=scope)
             chain = yield from self._registry.chain_in_steps(uses, services, self._unseal, scope=scope, mirrors=mirrors)
             return RoutePlugins(chain) if chain is not None else None
         shared_by = owner if self._registry.are_of_owner(uses) else ""
