@@ -168,6 +168,12 @@ def test_what_differs_is_not_shared() -> None:
     assert [plugin.is_nested for plugin in held] == [False, False, True]
 
 
+def test_one_route_that_says_the_same_twice_has_two_plugins() -> None:
+    cors = PluginUse(name="cors", config={"max_age": 7})
+    first, second = parts_of(cors, cors)
+    assert first is not second
+
+
 def test_plugins_that_ask_for_their_owner_are_shared_by_routes_of_one_alone() -> None:
     key = PluginUse(name="key-auth", config={})
     held = [*parts_of(key), *parts_of(key), *parts_of(key, owner="a/two")]

@@ -149,12 +149,16 @@ class PluginRegistry:
         """
         made = []
         size = 0
+        told: set[tuple[str, bytes]] = set()
         for use in uses:
             if size > _STEP_BYTES:
                 size = 0
                 yield
             written = msgspec.json.encode(use.config)
-            plugin = self._plugin(use, written, services, unseal)
+            # A chain that has the same use twice tells the two apart.
+            is_first = (use.name, written) not in told
+            told.add((use.name, written))
+            plugin = self._plugin(use, written, services, unseal) if is_first else self._made(use, services, unseal)
             meta = read_meta(use)
             if not meta.disable:
                 phase = body_is_read(use.name, use.config) if b"post_arg" in written else None
