@@ -102,29 +102,6 @@ class PluginRegistry:
             config = self._configs[told] = read_config(kind.Config, use, {})
         return config
 
-    def _plugin(self, use: PluginUse, written: bytes, services: PluginServices, unseal: Unseal) -> Plugin[Any]:
-        """Return the plugin of one use: one for all routes that may share it. `written` is its configuration.
-
-        Raises:
-            PluginRefused: as `make`.
-        """
-        kind = self._kinds.get(use.name)
-        if kind is None or not kind.is_shareable or use.secrets or use.fault:
-            return self._made(use, services, unseal)
-        owner = services.owner if kind.is_of_owner else ""
-        told = use.name, "plugin", written, use.is_nested, owner
-
-        def make() -> Plugin[Any]:
-            return self._made(use, replace(services, scope="", path=None, owner=owner), unseal)
-
-        return services.shared.get(told, make)
-
-    def _made(self, use: PluginUse, services: PluginServices, unseal: Unseal) -> Plugin[Any]:
-        plugin = self.make(use, services, unseal)
-        if use.is_nested:
-            plugin.is_nested = True
-        return plugin
-
     def are_shareable(self, uses: Iterable[PluginUse]) -> bool:
         """Tell whether routes that have these plugins may share one chain. Secrets are opened for each route."""
         kinds = ((use, self._kinds.get(use.name)) for use in uses)
@@ -149,17 +126,15 @@ class PluginRegistry:
         """
         made = []
         size = 0
-        told: set[tuple[str, bytes]] = set()
         for use in uses:
             if size > _STEP_BYTES:
                 size = 0
                 yield
-            written = msgspec.json.encode(use.config)
-            # A chain that has the same use twice tells the two apart.
-            is_first = (use.name, written) not in told
-            told.add((use.name, written))
-            plugin = self._plugin(use, written, services, unseal) if is_first else self._made(use, services, unseal)
+            plugin = self.make(use, services, unseal)
             meta = read_meta(use)
+            written = msgspec.json.encode(use.config)
+            if use.is_nested:
+                plugin.is_nested = True
             if not meta.disable:
                 phase = body_is_read(use.name, use.config) if b"post_arg" in written else None
                 made.append((order_of(use, meta, plugin), under(meta, plugin, phase)))

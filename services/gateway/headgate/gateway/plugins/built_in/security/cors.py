@@ -4,6 +4,7 @@ A preflight of an allowed origin is answered here; an origin that is not allowed
 to the upstream, as with nginx.
 """
 
+from functools import lru_cache
 from typing import ClassVar, Final, Literal
 
 import re2
@@ -15,6 +16,8 @@ from headgate.gateway.plugins.built_in.security.phased_cors import PhasedCors
 from headgate.gateway.plugins.interface import Headers, Plugin, PluginConfig, PluginServices, Request, Response
 
 _ALL_METHODS: Final = "GET,POST,PUT,DELETE,PATCH,HEAD,OPTIONS,CONNECT,TRACE"
+_REMEMBERED: Final = 256
+"""Configurations: thousands of routes have the same few."""
 
 
 DECIDES: Final = "cors.decides"
@@ -44,6 +47,12 @@ class _Origins:
         return origin if any(pattern.search(raw) for pattern in self._patterns) else None
 
 
+@lru_cache(_REMEMBERED)
+def _origins(listed: str, patterns: tuple[str, ...]) -> _Origins:
+    return _Origins(listed, patterns)
+
+
+@lru_cache(_REMEMBERED)
 def _constant_headers(config: CorsConfig) -> Headers:
     """Return what is said to every origin that is allowed, but for what depends on request or answer."""
     headers = Headers()
@@ -71,7 +80,7 @@ class Cors(Plugin[CorsConfig]):
     def __init__(self, config: CorsConfig, services: PluginServices) -> None:
         super().__init__(config, services)
         only_patterns = config.allow_origins_by_regex and "allow_origins" not in config.model_fields_set
-        self._origins = _Origins("" if only_patterns else config.allow_origins, config.allow_origins_by_regex)
+        self._origins = _origins("" if only_patterns else config.allow_origins, config.allow_origins_by_regex)
         others = _constant_headers(config)
         self._names = ("Access-Control-Allow-Origin", *(name for name, _ in others))
         self._other_lines = others.to_lines()
@@ -79,7 +88,7 @@ class Cors(Plugin[CorsConfig]):
         """What most answers get, written once."""
         self._timing = None
         if config.timing_allow_origins or config.timing_allow_origins_by_regex:
-            self._timing = _Origins(config.timing_allow_origins, config.timing_allow_origins_by_regex)
+            self._timing = _origins(config.timing_allow_origins, config.timing_allow_origins_by_regex)
         depends = self._timing is not None or "**" in (config.expose_headers, config.allow_headers)
         self._is_same_for_all = config.unconditional and self._origins.any and not depends
         """Whether answers get the same whatever the request says, which need not be searched then."""
