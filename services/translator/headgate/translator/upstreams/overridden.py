@@ -10,7 +10,7 @@ from headgate.common.table.upstream_key import UpstreamKey
 from headgate.translator.fragments.upstream_refs import ServicePortRef, Stream
 from headgate.translator.manifests.patches import NO_UPSTREAM_PATCH, UpstreamPatch
 from headgate.translator.sources.policies import BACKEND_POLICIES, ServicePortTarget
-from headgate.translator.sources.services import SERVICES
+from headgate.translator.sources.services import SERVICES, Service
 from headgate.translator.sources.sharing import find_service
 from headgate.translator.upstreams.resolution import ResolvedUpstream, at_cluster_ip, resolve_upstream
 from headgate.translator.world.graph import Lookups
@@ -94,10 +94,12 @@ class OverriddenService(NamedTuple):
         return self._find(lookups, heeds_wishes=False)
 
     def _find(self, lookups: Lookups, *, heeds_wishes: bool = True) -> ResolvedUpstream:
-        resolved = resolve_upstream(lookups, self._port, heeds_wishes=heeds_wishes)
+        ref, is_udp = self._port, self.protocol is BackendProtocol.UDP
+        if is_udp and is_for_tcp_alone(find_service(lookups, self.namespace, self.name), self.port):
+            ref, is_udp = ref._replace(stream="tcp"), False
+        resolved = resolve_upstream(lookups, ref, heeds_wishes=heeds_wishes)
         is_local = self.uses_cluster_ip and set(resolved.clusters) <= {self.cluster}
         service = lookups.get(SERVICES, self.namespace, self.name) if is_local else None
-        is_udp = self.protocol is BackendProtocol.UDP
         port = service.find_port(self.port, is_udp=is_udp) if service is not None else None
         is_refused = resolved.fault is not None and resolved.fault.severity is Severity.ERROR
         if service is None or port is None or is_refused:
@@ -107,6 +109,13 @@ class OverriddenService(NamedTuple):
     @property
     def _port(self) -> ServicePortRef:
         return ServicePortRef(self.cluster, self.namespace, self.name, self.port, _stream(self.protocol))
+
+
+def is_for_tcp_alone(service: Service | None, port: int | str) -> bool:
+    """Whether a Service has a port, but not for UDP; datagrams reach its endpoints all the same, as with Traefik."""
+    if service is None or service.find_port(port, is_udp=True) is not None:
+        return False
+    return service.find_port(port) is not None
 
 
 def _stream(protocol: BackendProtocol | None) -> Stream:

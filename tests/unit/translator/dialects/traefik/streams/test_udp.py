@@ -38,11 +38,22 @@ def test_datagrams_go_to_the_udp_port_of_a_service(spec: Any) -> None:
     assert [(one.address, one.port) for one in upstream.endpoints] == [("10.96.0.10", 53)]
 
 
-def test_a_port_of_tcp_is_none_for_datagrams() -> None:
-    made = Streams(dns(), slices(), udp(to({"name": "dns", "port": "tcp"})))
-    assert [(reason, field) for _, reason, field in made.said()] == [
-        ("PortNotFound", "spec.routes[0].services[0].port")
-    ]
+@pytest.mark.parametrize("native", [False, True])
+def test_a_port_that_is_declared_for_tcp_takes_datagrams_all_the_same(native: bool) -> None:
+    web = service("web")
+    web["spec"]["clusterIP"] = "10.96.0.10"
+    to_web = {"name": "web", "port": 80, "nativeLB": native}
+    made = Streams(web, endpoint_slice("web", "10.0.0.3", port=8080), udp(to(to_web)))
+    assert made.said() == [("warning", "PortNotFound", "spec.routes[0].services[0].port")]
+    (upstream,) = made.upstreams(made.routes[0])
+    assert (upstream.protocol, upstream.unavailable) == ("udp", None)
+    expected = ("10.96.0.10", 80) if native else ("10.0.0.3", 8080)
+    assert [(one.address, one.port) for one in upstream.endpoints] == [expected]
+
+
+def test_a_port_that_a_service_lacks_takes_nothing() -> None:
+    made = Streams(dns(), slices(), udp(to({"name": "dns", "port": 99})))
+    assert made.said() == [("error", "PortNotFound", "spec.routes[0].services[0].port")]
 
 
 def test_sessions_are_shared_by_weight() -> None:
