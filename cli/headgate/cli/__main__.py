@@ -1,6 +1,5 @@
 """Entry point of the `headgate` command."""
 
-import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -67,10 +66,6 @@ SECTIONS = {
     },
 }
 
-COLLECTION = (50_000, 20, 100)
-"""Thresholds of the cycle collector. What a command imports makes some hundred thousand objects that stay; with the
-defaults looking through them takes a tenth of the time of the imports."""
-
 HELP = """Headgate: an ingress controller and API gateway that says why every request goes where it goes.
 
 Start with:  headgate up --manifests examples/quickstart
@@ -108,7 +103,6 @@ def build() -> click.Group:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code; every expected failure is one line on stderr."""
-    gc.set_threshold(*COLLECTION)
     try:
         result = build().main(
             args=list(sys.argv[1:] if argv is None else argv),

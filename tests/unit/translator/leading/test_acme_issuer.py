@@ -40,7 +40,7 @@ class SimulatedAuthority:
         self.retry_after: timedelta | None = None
         self.life = timedelta(days=90)
         self.looks_at: Any = None
-        """Called with the proofs when it is told to look."""
+        """Called with the proofs of an order, when the issuer asks the authority to validate them."""
         self.registered = 0
 
     def account(self, settings: ResolverSettings, _key: object, uri: str = "") -> "SimulatedAccount":
@@ -285,7 +285,7 @@ async def test_a_certificate_is_renewed_when_two_thirds_of_its_life_are_over(tmp
         assert len(authority.orders) <= before + 1
 
 
-async def test_what_nobody_wants_any_more_is_not_served_nor_renewed(tmp_path: Path) -> None:
+async def test_a_certificate_that_no_object_asks_for_is_neither_served_nor_renewed(tmp_path: Path) -> None:
     shop = wanting("shop", "a.test")
     async with site(tmp_path, shop) as made:
         await made.issued("a.test")

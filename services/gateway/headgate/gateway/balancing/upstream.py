@@ -63,6 +63,7 @@ class UpstreamBalancer:
         "_draining",
         "_elsewhere",
         "_marks",
+        "_old_urls",
         "_plan",
         "_planner",
         "_resting",
@@ -109,7 +110,8 @@ class UpstreamBalancer:
         self._elsewhere: Mapping[bytes, Sequence[EndpointSlot]] = _NONE_YET
         """Sessions with pods that only other gateways reach, and who these are."""
         self._urls: Mapping[bytes, Sequence[EndpointSlot]] = _NONE_YET
-        """Sessions of cookies that name endpoints by their URLs."""
+        """Sessions of cookies that name endpoints by their URLs; below as earlier releases of Traefik wrote them."""
+        self._old_urls: Mapping[bytes, Sequence[EndpointSlot]] = _NONE_YET
         self.slots: Sequence[EndpointSlot] = turns.slots if isinstance(turns, Planner) else turns.items
         """Who may get new requests while healthy."""
 
@@ -228,10 +230,17 @@ class UpstreamBalancer:
 
     def _find_by_url(self, endpoint: bytes) -> Sequence[EndpointSlot]:
         if not self._urls:
-            slots = (*self.slots, *self._draining, *self._resting)
-            old = {token: (slot,) for slot in slots[:_MOST_OLD] for token in old_url_tokens(slot.url)}
-            self._urls = old | {url_token(slot.url): (slot,) for slot in slots}
-        return self._urls.get(endpoint, ())
+            self._urls = {url_token(slot.url): (slot,) for slot in self._known_slots()}
+        found = self._urls.get(endpoint)
+        if found is not None:
+            return found
+        if not self._old_urls:
+            known = self._known_slots()[:_MOST_OLD]
+            self._old_urls = {token: (slot,) for slot in known for token in old_url_tokens(slot.url)}
+        return self._old_urls.get(endpoint, ())
+
+    def _known_slots(self) -> Sequence[EndpointSlot]:
+        return (*self.slots, *self._draining, *self._resting)
 
     def _is_kept(self, slot: EndpointSlot) -> bool:
         if slot in self._draining:
@@ -253,7 +262,7 @@ class UpstreamBalancer:
 
     def _index_sessions(self) -> None:
         known = self._tokens
-        slots = (*self.slots, *self._draining, *self._resting)
+        slots = self._known_slots()
         names = self._detours.names if self._detours is not None else _NONE_YET
         self._tokens = {
             slot: endpoint_token(self.key, names[slot])

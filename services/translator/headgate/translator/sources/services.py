@@ -61,6 +61,10 @@ class Service(NamedTuple):
             return ServicePort("", port, port, "UDP" if is_udp else "TCP")
         return None
 
+    def is_for_tcp_alone(self, port: int | str) -> bool:
+        """Whether there is a port with a number or a name, and none of them for UDP."""
+        return self.find_port(port, is_udp=True) is None and self.find_port(port) is not None
+
     def _takes_any_port(self) -> bool:
         if self.type == EXTERNAL_NAME:
             return True

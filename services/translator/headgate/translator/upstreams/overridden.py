@@ -10,7 +10,7 @@ from headgate.common.table.upstream_key import UpstreamKey
 from headgate.translator.fragments.upstream_refs import ServicePortRef, Stream
 from headgate.translator.manifests.patches import NO_UPSTREAM_PATCH, UpstreamPatch
 from headgate.translator.sources.policies import BACKEND_POLICIES, ServicePortTarget
-from headgate.translator.sources.services import SERVICES, Service
+from headgate.translator.sources.services import SERVICES
 from headgate.translator.sources.sharing import find_service
 from headgate.translator.upstreams.resolution import ResolvedUpstream, at_cluster_ip, resolve_upstream
 from headgate.translator.world.graph import Lookups
@@ -95,8 +95,11 @@ class OverriddenService(NamedTuple):
 
     def _find(self, lookups: Lookups, *, heeds_wishes: bool = True) -> ResolvedUpstream:
         ref, is_udp = self._port, self.protocol is BackendProtocol.UDP
-        if is_udp and is_for_tcp_alone(find_service(lookups, self.namespace, self.name), self.port):
-            ref, is_udp = ref._replace(stream="tcp"), False
+        if is_udp:
+            # Datagrams reach the endpoints of a port that is declared for TCP all the same, as with Traefik.
+            declared = find_service(lookups, self.namespace, self.name)
+            if declared is not None and declared.is_for_tcp_alone(self.port):
+                ref, is_udp = ref._replace(stream="tcp"), False
         resolved = resolve_upstream(lookups, ref, heeds_wishes=heeds_wishes)
         is_local = self.uses_cluster_ip and set(resolved.clusters) <= {self.cluster}
         service = lookups.get(SERVICES, self.namespace, self.name) if is_local else None
@@ -109,13 +112,6 @@ class OverriddenService(NamedTuple):
     @property
     def _port(self) -> ServicePortRef:
         return ServicePortRef(self.cluster, self.namespace, self.name, self.port, _stream(self.protocol))
-
-
-def is_for_tcp_alone(service: Service | None, port: int | str) -> bool:
-    """Whether a Service has a port, but not for UDP; datagrams reach its endpoints all the same, as with Traefik."""
-    if service is None or service.find_port(port, is_udp=True) is not None:
-        return False
-    return service.find_port(port) is not None
 
 
 def _stream(protocol: BackendProtocol | None) -> Stream:

@@ -14,6 +14,7 @@ from fakes.gateway.tls import Authority
 from fakes.translator.applied import World, pair, world
 from fakes.translator.deltas import tls_secret
 from fakes.translator.traefik import used
+from headgate.gateway.proxy.config import ProxyConfig
 
 TEXT = b"x" * 3000
 
@@ -66,6 +67,16 @@ async def test_forward_auth_shows_the_listed_headers_alone(guarded: World) -> No
     await guarded.proxy.get("/page", Cookie="c=d", X_Own="yes")
     seen = told(guarded.servers["auth"].heads[0])
     assert (seen["x-own"], "cookie" in seen, seen["x-forwarded-method"]) == ("yes", False, "GET")
+
+
+@pytest.mark.parametrize(("believed", "host"), [(True, "forged.test"), (False, HOST)])
+async def test_forwarded_headers_are_told_only_where_the_gateway_believes_them(believed: bool, host: str) -> None:
+    config = ProxyConfig(trusted_proxies=("127.0.0.0/8",), forwarded_headers=believed)
+    async with world(config=config, web=by_path(page=answer()), auth=by_path(index=answer())) as made:
+        used(made, asks(made, trustForwardHeader=True))
+        claims = {"X_Forwarded_For": "203.0.113.7", "X_Forwarded_Host": "forged.test"}
+        assert (await made.proxy.get("/page", **claims)).status == 200
+        assert told(made.servers["auth"].heads[0])["x-forwarded-host"] == host
 
 
 @pytest.mark.parametrize(

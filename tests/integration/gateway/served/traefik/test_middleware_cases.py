@@ -8,16 +8,16 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import pytest
-import yaml
 
 from fakes.gateway.proxied import Conversation, Script
 from fakes.gateway.served import Got, read_answer
 from fakes.gateway.tls import Authority, unverified
 from fakes.translator.applied import World, secret, world
 from fakes.translator.traefik import middleware, route, rule
+from fakes.translator.traefik_cases import listed
 from headgate.gateway.proxy.config import ProxyConfig
 
-_CASES = yaml.safe_load((Path(__file__).parent / "cases/middlewares.yaml").read_text())
+_CASES = Path(__file__).parent / "cases/middlewares.yaml"
 _TRUSTING = ProxyConfig(trusted_proxies=("203.0.113.9",))
 """What a client says of the scheme is believed, as nothing stands between the middleware and Traefik's test."""
 
@@ -46,16 +46,7 @@ class Case(NamedTuple):
     peer_sends: Any = None
 
 
-def _listed() -> list[Any]:
-    found = []
-    for test, cases in _CASES.items():
-        for case in cases:
-            fields = {name: value for name, value in case.items() if name != "case"}
-            found.append(pytest.param(Case(**fields), id=f"{test}-{case['case']}"))
-    return found
-
-
-@pytest.mark.parametrize("case", _listed())
+@pytest.mark.parametrize("case", listed(_CASES, Case))
 async def test_a_middleware_does_what_it_does_in_traefik(case: Case) -> None:
     scripts = {"web": _saying(case.answers or [case.answer or {}]), "peer": _saying([case.peer or {}])}
     async with world(proxy_protocol=True, config=_TRUSTING, **scripts) as made:

@@ -5,13 +5,13 @@ from typing import Any, NamedTuple
 from urllib.parse import quote, urlsplit
 
 import pytest
-import yaml
 
 from fakes.gateway.served import read_answer
 from fakes.translator.applied import World, world
 from fakes.translator.traefik import route, rule
+from fakes.translator.traefik_cases import listed
 
-_CASES = yaml.safe_load((Path(__file__).parent / "cases/http_rules.yaml").read_text())
+_CASES = Path(__file__).parent / "cases/http_rules.yaml"
 
 _NOT_TAKEN = (400, 404, 501)
 """400 is for a host beyond ASCII, 501 for a method in lower case."""
@@ -27,16 +27,7 @@ class Case(NamedTuple):
     refused: bool = False
 
 
-def _listed() -> list[Any]:
-    found = []
-    for test, cases in _CASES.items():
-        for case in cases:
-            fields = {name: value for name, value in case.items() if name != "case"}
-            found.append(pytest.param(Case(**fields), id=f"{test}-{case['case']}"))
-    return found
-
-
-@pytest.mark.parametrize("case", _listed())
+@pytest.mark.parametrize("case", listed(_CASES, Case))
 async def test_a_rule_takes_what_it_takes_in_traefik(case: Case) -> None:
     only = route(rule(case.rule, syntax=case.syntax))
     async with world("web", proxy_protocol=True) as made:

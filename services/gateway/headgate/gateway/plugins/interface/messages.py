@@ -59,9 +59,9 @@ class Wire(Protocol):
     """What a request came over, and goes on over."""
 
     def fact(self, name: str) -> str:
-        """Return `remote_port`, `peer_addr`, `peer_is_trusted` (1 or nothing), `peer_port`, `server_addr`,
-        `ssl_protocol`, `client_certificate` (DER in base64), `request_length`, `trace_id`, or `upstream_addr`, the
-        endpoint that is asked; empty if it is not known.
+        """Return `remote_port`, `peer_addr`, `peer_port`, `server_addr`, `ssl_protocol`, `client_certificate` (DER in
+        base64), `request_length`, `trace_id`, `claims_are_believed` (1 where a trusted proxy says what is in
+        `Request.claims`), or `upstream_addr`, the endpoint that is asked; empty if it is not known.
         """
 
 
@@ -286,6 +286,11 @@ class Request:
     def fact(self, name: str) -> str:
         """Return what the connection knows; see `Wire`."""
         return self._wire.fact(name)
+
+    @property
+    def connection_scheme(self) -> str:
+        """`http` or `https`: what the connection speaks, whatever a trusted proxy says of its client."""
+        return "https" if self.fact("ssl_protocol") else "http"
 
     def upstream_headers(self) -> Headers:
         """Return the headers of the upstream's answer as they came."""

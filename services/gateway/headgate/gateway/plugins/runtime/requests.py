@@ -15,8 +15,6 @@ def fact_of(peer: Peer, name: str, *, is_client: bool) -> str:
     addresses, tls = peer.addresses, peer.tls
     if name == "peer_addr":
         return peer.address.decode("latin-1")
-    if name == "peer_is_trusted":
-        return "1" if peer.is_trusted else ""
     if name == "ssl_protocol":
         return (tls.version() or "") if tls is not None else ""
     if name == "client_certificate":

@@ -270,6 +270,8 @@ class PluginRun(HookRun):
             return str(exchange.body.received)
         if name == "trace_id":
             return str(exchange.accounting.details().get("trace_id", ""))
+        if name == "claims_are_believed":
+            return "1" if exchange.fields.passes_claims else ""
         return fact_of(exchange.client.peer, name, is_client=exchange.origin is exchange.client.peer)
 
     def body_read(self, body: bytes) -> None:

@@ -377,6 +377,7 @@ class Attempts:
         exchange = self._exchange
         if not exchange.body.is_kept:
             return False
+        # All of a body that is longer than what the route keeps may be at hand by chance.
         policies = exchange.route.policies if exchange.route is not None else None
         if policies is not None and 0 < policies.keeps_body < exchange.body.size:
             return False

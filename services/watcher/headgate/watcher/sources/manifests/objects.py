@@ -21,7 +21,7 @@ from headgate.watcher.objects.secrets import decode_value
 MAX_ANNOTATION_BYTES = 256 * 1024
 """Keys and values of all annotations together, as the API server allows."""
 
-_UID_NAMESPACE = uuid.UUID("5c0c3a1e-6f0b-5d7e-9a55-6c9a7d8e4f21").bytes
+_UID_NAMESPACE = uuid.UUID("5c0c3a1e-6f0b-5d7e-9a55-6c9a7d8e4f21")
 _LABEL = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
 _SUBDOMAIN = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*")
 _MAX_SUBDOMAIN = 253
@@ -59,18 +59,9 @@ class Versioner:
         content = _encode(stripped)
         name = "/".join((self.cluster, str(kind), metadata.get("namespace", ""), metadata["name"]))
         key = self.key if is_sealed(kind) else b""
-        metadata["uid"] = _uid(name)
+        metadata["uid"] = str(uuid.uuid5(_UID_NAMESPACE, name))
         metadata["resourceVersion"] = hashlib.blake2b(content, digest_size=10, key=key).hexdigest()
         return stripped
-
-
-def _uid(name: str) -> str:
-    """Return what `uuid.uuid5` makes of a name, in a quarter of its time: every object of every file has one."""
-    digest = bytearray(hashlib.sha1(_UID_NAMESPACE + name.encode(), usedforsecurity=False).digest()[:16])
-    digest[6] = digest[6] & 0x0F | 0x50
-    digest[8] = digest[8] & 0x3F | 0x80
-    text = digest.hex()
-    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
 def _encode(manifest: JsonObject) -> bytes:

@@ -162,10 +162,8 @@ class ForwardAuth(Plugin[ForwardAuthConfig]):
     def _told(self, request: Request) -> Iterator[tuple[str, str]]:
         """Yield what the service hears of the request in `X-Forwarded-*`."""
         is_rewritten = self.config.tells_rewritten
-        is_believed = self.config.trusts_forwarded and bool(request.fact("peer_is_trusted"))
-        scheme = request.scheme
-        if is_rewritten and not is_believed:
-            scheme = "https" if request.fact("ssl_protocol") else "http"
+        is_believed = self.config.trusts_forwarded and bool(request.fact("claims_are_believed"))
+        scheme = request.connection_scheme if is_rewritten and not is_believed else request.scheme
         told = {
             "X-Forwarded-Proto": scheme,
             "X-Forwarded-Method": request.method,

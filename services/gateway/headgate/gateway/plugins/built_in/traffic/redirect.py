@@ -77,8 +77,7 @@ class Redirect(Plugin[RedirectConfig]):
     def _url(self, request: Request) -> str:
         """Return the URL that was asked for."""
         if self.config.of_connection:
-            scheme = "https" if request.fact("ssl_protocol") else "http"
-            return f"{scheme}://{request.authority}{request.target}"
+            return f"{request.connection_scheme}://{request.authority}{request.target}"
         authority = request.authority.removesuffix(_DEFAULT_PORTS[request.scheme])
         return f"{request.scheme}://{authority}{request.target}"
 

@@ -20,7 +20,7 @@ PAGES: Final = "errors"
 def error_pages(written: ErrorPages, making: Making) -> Made:
     """Have a Service write the pages of errors."""
     if not written.status:
-        return Made()
+        return Made()  # Traefik takes it so, and nothing is an error then
     if written.service is None:
         raise Unfollowed("Required", "service", "must be given: the Service with the pages")
     target, uses = _target(written.service, making)

@@ -53,8 +53,8 @@ def digest_auth(written: PasswordAuth, making: Making) -> tuple[PluginUse, ...]:
     held = making.find_secret("secret", written.secret)
     if held is None:
         return ()
-    config: dict[str, Any] = {"realm": written.realm or _REALM, "hide_credentials": written.remove_header}
-    config["skip_invalid"] = True
+    realm = written.realm or _REALM
+    config: dict[str, Any] = {"realm": realm, "hide_credentials": written.remove_header, "skip_invalid": True}
     if written.header_field:
         config["user_header"] = written.header_field
     plugin = DigestAuthConfig.plugin

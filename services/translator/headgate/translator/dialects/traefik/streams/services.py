@@ -28,7 +28,7 @@ from headgate.translator.fragments.upstream_refs import RefusalRef
 from headgate.translator.manifests.patches import NO_UPSTREAM_PATCH, UpstreamPatch
 from headgate.translator.manifests.specs import refuse, warn
 from headgate.translator.sources.sharing import find_service
-from headgate.translator.upstreams.overridden import OverriddenService, Override, is_for_tcp_alone
+from headgate.translator.upstreams.overridden import OverriddenService, Override
 from headgate.translator.world.graph import Lookups
 
 _MAX_WEIGHT: Final = 1_000_000
@@ -106,7 +106,7 @@ def _read(
     )
     if protocol is BackendProtocol.UDP and not lookups.is_assumed:
         service = find_service(lookups, upstream.namespace, upstream.name)
-        if is_for_tcp_alone(service, written.port):
+        if service is not None and service.is_for_tcp_alone(written.port):
             name = f"{upstream.namespace}/{upstream.name}"
             message = f"port {written.port} of Service {name} is for TCP; datagrams go to its endpoints all the same"
             problems.append(warn("PortNotFound", f"{field}.port", message))
