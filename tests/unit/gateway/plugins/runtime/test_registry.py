@@ -1,3 +1,4 @@
+from dataclasses import replace
 from importlib.metadata import EntryPoint
 
 import pytest
@@ -6,6 +7,7 @@ from headgate.common.errors import SealingError
 from headgate.common.plugins.third_party import ENTRY_POINT_GROUP
 from headgate.common.sealing import ClusterValue, Purpose
 from headgate.common.table import PluginUse
+from headgate.gateway.model.steps import finish
 from headgate.gateway.plugins.interface import Plugin, PluginConfig, PluginServices
 from headgate.gateway.plugins.interface.errors import PluginRefused
 from headgate.gateway.plugins.runtime.registry import PluginRegistry
@@ -134,3 +136,56 @@ def test_order_of_a_use_goes_before_the_plugins_own() -> None:
     chain = REGISTRY.chain(uses, PluginServices(), unsealed)
     assert chain is not None
     assert chain.names == ("gzip", "cors")
+
+
+BASE = PluginServices()
+CORS = PluginUse(name="cors", config={"max_age": 7})
+LIMIT = PluginUse(name="limit-req", config={"rate": 1, "burst": 1, "key": "remote_addr"})
+
+
+def parts_of(
+    *uses: PluginUse, owner: str = "a/one", scope: str = "host|one", base: PluginServices = BASE
+) -> list[Plugin[PluginConfig]]:
+    services = replace(base, scope=scope, owner=owner)
+    return [plugin for _, plugin in finish(REGISTRY.parts(uses, services, unsealed))]
+
+
+def test_plugins_that_keep_nothing_of_a_route_are_shared_beside_others_that_do() -> None:
+    first, first_limit = parts_of(CORS, LIMIT)
+    second, second_limit = parts_of(CORS, LIMIT, scope="host|two")
+    assert first is second
+    assert first.services.scope == ""
+    assert first_limit is not second_limit
+    assert (first_limit.services.scope, second_limit.services.scope) == ("host|one", "host|two")
+
+
+def test_plugins_that_differ_are_not_shared() -> None:
+    held = [
+        *parts_of(CORS),
+        *parts_of(PluginUse(name="cors", config={"max_age": 8})),
+        *parts_of(CORS.model_copy(update={"is_nested": True})),
+        *parts_of(CORS, base=PluginServices()),
+    ]
+    assert len({id(plugin) for plugin in held}) == 4
+    assert [plugin.is_nested for plugin in held] == [False, False, True, False]
+
+
+def test_plugins_that_ask_for_their_owner_are_shared_by_routes_of_one_owner_alone() -> None:
+    key = PluginUse(name="key-auth", config={})
+    held = [*parts_of(key), *parts_of(key), *parts_of(key, owner="a/two")]
+    assert held[0] is held[1]
+    assert held[0] is not held[2]
+    assert held[2].services.owner == "a/two"
+
+
+def test_one_route_that_says_the_same_twice_has_two_plugins() -> None:
+    first, second = parts_of(CORS, CORS)
+    assert first is not second
+
+
+def test_shared_plugins_outlive_being_forgotten() -> None:
+    kept = parts_of(CORS)[0]
+    for age in range(5_000):
+        parts_of(PluginUse(name="cors", config={"max_age": 1_000 + age}))
+    assert kept.services.scope == ""
+    assert parts_of(CORS)[0] is not kept

@@ -25,12 +25,15 @@ from headgate.gateway.plugins.built_in.catalogue import BUILT_IN
 from headgate.gateway.plugins.interface import Plugin, PluginConfig, PluginServices
 from headgate.gateway.plugins.interface.errors import PluginRefused
 from headgate.gateway.plugins.interface.opening import opened_secrets
+from headgate.gateway.plugins.kit.keyed import Keyed
 from headgate.gateway.plugins.kit.mirroring import MirrorPart
 from headgate.gateway.plugins.runtime.chain import GLOBAL, Part, PluginChain
 from headgate.gateway.plugins.runtime.consumer_chain import ConsumerChain
 from headgate.gateway.plugins.runtime.meta import under
 
 _Kind = type[Plugin[Any]]
+_SHARED_PLUGINS = 4096
+"""Remembered for the next route that says the same. A plugin that is forgotten lives on in the chains that have it."""
 _STEP_BYTES = 1024
 """Of configurations, which take about a millisecond where they are patterns."""
 
@@ -44,6 +47,8 @@ class PluginRegistry:
         self._broken: dict[str, str] = {}
         self._configs: WeakValueDictionary[tuple[str, bytes], PluginConfig] = WeakValueDictionary()
         """By the plugin and what it was told."""
+        self._shared: Keyed[Plugin[Any]] = Keyed(_SHARED_PLUGINS)
+        """Plugins that keep nothing of a route. The references are strong, as compiled classes have no weak ones."""
         for point in entry_points(group=ENTRY_POINT_GROUP) if found is None else found:
             self._add(point)
 
@@ -102,6 +107,29 @@ class PluginRegistry:
             config = self._configs[told] = read_config(kind.Config, use, {})
         return config
 
+    def _shared_plugin(self, use: PluginUse, written: bytes, services: PluginServices, unseal: Unseal) -> Plugin[Any]:
+        """Return the one plugin of all routes that say the same, or a new one if routes may not share it.
+
+        `written` is the configuration. Raises PluginRefused as `make`.
+        """
+        kind = self._kinds.get(use.name)
+        if kind is None or not kind.is_shareable or use.secrets or use.fault:
+            return self._placed_plugin(use, services, unseal)
+        owner = services.owner if kind.is_of_owner else ""
+        told = f"{use.name}|{use.is_nested}|{owner}|{written.decode()}"
+        shared = self._shared.get(told)
+        # Plugins call upstreams and files through their services, so that they belong to one gateway.
+        if shared is None or shared.services.shared is not services.shared:
+            of_all = replace(services, scope="", path=None, owner=owner)
+            shared = self._shared.put(told, self._placed_plugin(use, of_all, unseal))
+        return shared
+
+    def _placed_plugin(self, use: PluginUse, services: PluginServices, unseal: Unseal) -> Plugin[Any]:
+        plugin = self.make(use, services, unseal)
+        if use.is_nested:
+            plugin.is_nested = True
+        return plugin
+
     def are_shareable(self, uses: Iterable[PluginUse]) -> bool:
         """Tell whether routes that have these plugins may share one chain. Secrets are opened for each route."""
         kinds = ((use, self._kinds.get(use.name)) for use in uses)
@@ -118,23 +146,30 @@ class PluginRegistry:
             if self.find(use.name).finds_consumer:
                 raise PluginRefused(use.name, "", "recognises consumers, which is for routes and not for backends")
 
-    def parts(self, uses: Iterable[PluginUse], services: PluginServices, unseal: Unseal) -> Steps[list[Part]]:
-        """Make plugins, with their orders, in steps.
+    def parts(
+        self, uses: Iterable[PluginUse], services: PluginServices, unseal: Unseal, *, of_route: bool = True
+    ) -> Steps[list[Part]]:
+        """Make plugins, with their orders, in steps. Those of a consumer are not shared with routes.
 
         Raises:
             PluginRefused: as `make`.
         """
         made = []
         size = 0
+        told: set[tuple[str, bytes]] = set()
         for use in uses:
             if size > _STEP_BYTES:
                 size = 0
                 yield
-            plugin = self.make(use, services, unseal)
-            meta = read_meta(use)
             written = msgspec.json.encode(use.config)
-            if use.is_nested:
-                plugin.is_nested = True
+            # A chain that has the same use twice, as of a global rule and of its route, tells the two apart.
+            is_first = (use.name, written) not in told
+            told.add((use.name, written))
+            if of_route and is_first:
+                plugin = self._shared_plugin(use, written, services, unseal)
+            else:
+                plugin = self._placed_plugin(use, services, unseal)
+            meta = read_meta(use)
             if not meta.disable:
                 phase = body_is_read(use.name, use.config) if b"post_arg" in written else None
                 made.append((order_of(use, meta, plugin), under(meta, plugin, phase)))
@@ -170,7 +205,7 @@ class PluginRegistry:
                 parts,
                 own,
                 lambda uses, scope, owner: finish(
-                    self.parts(uses, replace(services, scope=scope, owner=owner), unseal)
+                    self.parts(uses, replace(services, scope=scope, owner=owner), unseal, of_route=False)
                 ),
             )
         chain = PluginChain(parts, own)
