@@ -23,6 +23,7 @@ from fakes.waiting import until
 pytestmark = [needs_go]
 HOST = "shop.example.com"
 BOUND_S = 60.0
+KEY = "zWNDZM6eQGHWpSRTPal5eIUYFTu7EajVIoguysqZ9wG44nMEtx3MUAsUDkMTQ12W"
 HOOK = """\
 import pathlib, sys, time
 
@@ -93,7 +94,12 @@ class Site:
 
 @contextlib.asynccontextmanager
 async def site(
-    tmp_path: Path, *documents: str, life_s: int = 3600, pebble_set: dict[str, str] | None = None, **settings: str
+    tmp_path: Path,
+    *documents: str,
+    life_s: int = 3600,
+    pebble_set: dict[str, str] | None = None,
+    account_keys: dict[str, str] | None = None,
+    **settings: str,
 ) -> AsyncIterator[Site]:
     """Run an authority, and two workers of a gateway on a folder of manifests."""
     folder = tmp_path / "manifests"
@@ -102,7 +108,8 @@ async def site(
     async with EchoServer("web") as web:
         stack = Stack(manifests=folder, data_dir=tmp_path / "data", workers=2)
         asked = {"http_port": stack.http_port, "https_port": stack.https_port}
-        async with pebble(tmp_path / "pebble", **asked, life_s=life_s, environment=pebble_set) as authority:
+        told_pebble = {"life_s": life_s, "environment": pebble_set, "account_keys": account_keys}
+        async with pebble(tmp_path / "pebble", **asked, **told_pebble) as authority:
             write(folder, "web.yaml", *documents, service("web", web.port))
             told = {
                 "directory": authority.directory,
@@ -142,6 +149,16 @@ async def test_a_certificate_is_renewed_before_it_ends(tmp_path: Path, challenge
         first = await made.issued()
         assert await made.issued(after=first) != first
         assert made.authority.orders() >= 2
+
+
+async def test_an_account_is_bound_to_one_that_the_authority_knows(tmp_path: Path) -> None:
+    key_file = tmp_path / "eab.key"
+    key_file.write_text(f"{KEY}\n")
+    async with site(
+        tmp_path, ingress(), account_keys={"kid-1": KEY}, eab_key_id="kid-1", eab_key_file=str(key_file)
+    ) as made:
+        await made.issued()
+        assert made.authority.orders() == 1
 
 
 async def test_every_replica_presents_the_certificate(tmp_path: Path) -> None:

@@ -108,9 +108,15 @@ class AnyNameServer(NameServer):
 
 @contextlib.asynccontextmanager
 async def pebble(
-    folder: Path, *, http_port: int, https_port: int, environment: Mapping[str, str] | None = None, life_s: int = 3600
+    folder: Path,
+    *,
+    http_port: int,
+    https_port: int,
+    environment: Mapping[str, str] | None = None,
+    life_s: int = 3600,
+    account_keys: Mapping[str, str] | None = None,
 ) -> AsyncIterator[Pebble]:
-    """Run Pebble in a folder, which asks gateways at these ports."""
+    """Run Pebble in a folder, which asks gateways at these ports. With `account_keys` accounts have to be bound."""
     port, management = free_ports(2)
     authority = Authority("Pebble's own")
     chain, key = authority.issue("localhost", x509.DNSName("localhost")).write(folder)
@@ -124,7 +130,8 @@ async def pebble(
         "httpPort": http_port,
         "tlsPort": https_port,
         "ocspResponderURL": "",
-        "externalAccountBindingRequired": False,
+        "externalAccountBindingRequired": bool(account_keys),
+        "externalAccountMACKeys": dict(account_keys or {}),
         "retryAfter": {"authz": 1, "order": 1},
         "profiles": {"default": {"description": "for tests", "validityPeriod": life_s}},
     }

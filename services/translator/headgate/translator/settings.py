@@ -264,6 +264,14 @@ class TranslatorSettings(LeaseSettings, StoreSettings):
     acme_ca_file: Path | None = Field(
         default=None, description="Authorities for TLS to the directory, PEM; by default those of certifi."
     )
+    acme_eab_key_id: str = Field(
+        default="",
+        description="Identifier of an account that is there already with the authority, to which ours is bound "
+        "(external account binding, RFC 8555, section 7.3.4); none by default.",
+    )
+    acme_eab_key_file: Path | None = Field(
+        default=None, description="File with the key that the authority gave for it, in base64url; none by default."
+    )
     acme_retry_s: float = Field(
         default=300.0,
         gt=0,
@@ -361,6 +369,8 @@ class TranslatorSettings(LeaseSettings, StoreSettings):
             challenge=self.acme_challenge,
             dns_command=tuple(self.acme_dns_command),
             ca_file=self.acme_ca_file,
+            eab_key_id=self.acme_eab_key_id,
+            eab_key_file=self.acme_eab_key_file,
             retry_s=self.acme_retry_s,
         )
         return {"default": default, **self.acme}

@@ -1,8 +1,11 @@
 """Talking to an authority that answers by a script, over the library's own session."""
 
+import base64
+import hmac
 import io
 import json
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -35,19 +38,24 @@ class SimulatedAuthority(BaseAdapter):
         self.verdict = more.get("verdict", "valid")
         self.retry_after = more.get("retry_after", "")
         self.is_known = more.get("is_known", False)
+        self.directory = {**DIRECTORY, "meta": {"externalAccountRequired": more.get("binds", False)}}
+        self.registration: dict[str, Any] = {}
 
     def send(self, request: requests.PreparedRequest, *_args: Any, **_options: Any) -> requests.Response:
         answer = requests.Response()
         answer.request, answer.url, answer.status_code = request, request.url or "", 200
         answer.headers["Replay-Nonce"] = "AAAA"
-        body: object = DIRECTORY
+        body: object = self.directory
         if request.method == "POST":
             self.posts += 1
             if self.left:
                 self.left -= 1
                 body = self._refuse(answer)
             else:
-                body = self._answer((request.url or "").removeprefix(URL), answer)
+                path = (request.url or "").removeprefix(URL)
+                if path == "/account":
+                    self.registration = payload_of(request)
+                body = self._answer(path, answer)
         answer.headers.setdefault("Content-Type", "application/json")
         answer.raw = io.BytesIO(body.encode() if isinstance(body, str) else json.dumps(body).encode())
         return answer
@@ -102,6 +110,14 @@ class SimulatedAuthority(BaseAdapter):
         return made
 
 
+def payload_of(message: Any) -> dict[str, Any]:
+    """Return what is signed: of a request, or of a JWS."""
+    jws = json.loads(message.body) if isinstance(message, requests.PreparedRequest) else message
+    text = jws["payload"]
+    decoded: dict[str, Any] = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+    return decoded
+
+
 def authority(monkeypatch: pytest.MonkeyPatch, simulated: SimulatedAuthority, **settings: Any) -> Authority:
     monkeypatch.setattr(requests.Session, "get_adapter", lambda *_, **__: simulated)
     resolver = ResolverSettings(directory=f"{URL}/directory", email="ops@a.test", **settings)
@@ -139,6 +155,54 @@ def test_the_time_that_an_authority_wants_us_to_wait_is_kept(monkeypatch: pytest
     with pytest.raises(OrderFailed) as caught:
         opened(monkeypatch, SimulatedAuthority(1, "rateLimited", retry_after="3600"))
     assert caught.value.retry_after == timedelta(hours=1)
+
+
+def test_an_account_is_bound_by_the_key_that_the_authority_gave(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    key_file = tmp_path / "eab.key"
+    key_file.write_text(base64.urlsafe_b64encode(b"k" * 32).decode())
+    simulated = SimulatedAuthority(binds=True)
+    opened(monkeypatch, simulated, eab_key_id="kid-1", eab_key_file=key_file)
+    binding = simulated.registration["externalAccountBinding"]
+    head = binding["protected"]
+    protected = json.loads(base64.urlsafe_b64decode(head + "=" * (-len(head) % 4)))
+    assert (protected["kid"], protected["url"], protected["alg"]) == ("kid-1", f"{URL}/account", "HS256")
+    signed = f"{head}.{binding['payload']}".encode()
+    expected = base64.urlsafe_b64encode(hmac.digest(b"k" * 32, signed, "sha256")).rstrip(b"=").decode()
+    assert binding["signature"] == expected
+    assert payload_of(binding)["crv"] == "P-256"
+    assert "d" not in payload_of(binding)
+
+
+def test_accounts_are_not_bound_unless_that_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    simulated = SimulatedAuthority()
+    opened(monkeypatch, simulated)
+    assert "externalAccountBinding" not in simulated.registration
+
+
+def test_an_authority_that_binds_accounts_needs_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(OrderFailed, match="set eab_key_id and eab_key_file"):
+        opened(monkeypatch, SimulatedAuthority(binds=True))
+
+
+@pytest.mark.parametrize(
+    ("content", "said"), [(None, "No such file"), ("not a key!é", "base64url"), ("AAAAA", "base64url")]
+)
+def test_a_key_that_cannot_be_read_fails_the_order(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, content: str | None, said: str
+) -> None:
+    key_file = tmp_path / "eab.key"
+    if content is not None:
+        key_file.write_text(content, encoding="utf-8")
+    with pytest.raises(OrderFailed, match=said):
+        opened(monkeypatch, SimulatedAuthority(), eab_key_id="kid-1", eab_key_file=key_file)
+
+
+@pytest.mark.parametrize("half", [{"eab_key_id": "kid-1"}, {"eab_key_file": "/eab.key"}])
+def test_half_of_a_binding_is_refused(half: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="belong together"):
+        ResolverSettings(**half)
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,8 @@ SETTING_NAMES: Final = frozenset(
         "acme_challenge",
         "acme_directory",
         "acme_dns_command",
+        "acme_eab_key_file",
+        "acme_eab_key_id",
         "acme_email",
         "acme_key_file",
         "acme_retry_s",

@@ -28,6 +28,12 @@ class ResolverSettings(BaseModel):
         default=(), description="Program and arguments that set and remove TXT records, for dns-01."
     )
     ca_file: Path | None = Field(default=None, description="Authorities for TLS to the directory, PEM.")
+    eab_key_id: str = Field(
+        default="", description="Identifier of an account that is there already with the authority; none by default."
+    )
+    eab_key_file: Path | None = Field(
+        default=None, description="Key that the authority gave for that account, in base64url."
+    )
     retry_s: float = Field(
         default=300.0, gt=0, description="Seconds after a first failure; each further one doubles them, up to a day."
     )
@@ -39,6 +45,8 @@ class ResolverSettings(BaseModel):
             raise ValueError(f"directory must be an https:// URL or one of {known}, but is {self.directory[:80]!r}")
         if self.challenge == "dns-01" and not self.dns_command:
             raise ValueError("dns-01 needs dns_command")
+        if bool(self.eab_key_id) != (self.eab_key_file is not None):
+            raise ValueError("eab_key_id and eab_key_file belong together: the authority gives both, or none")
         return self
 
     @property

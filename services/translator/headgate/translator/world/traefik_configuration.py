@@ -24,6 +24,7 @@ _RESOLVER_NOTES: Final = {
     "acme.storage": "certificates are kept in the log",
     "acme.httpchallenge.entrypoint": "every gateway answers on its own port for plain HTTP",
     "acme.dnschallenge.provider": "providers are a command of yours that sets and removes TXT records (docs/acme.md)",
+    "acme.eab.hmacencoded": "eab_key_file names a file that holds the key",
     "acme.keytype": "keys are of P-256",
     "acme.cacertificates": "ca_file names one file with all of them",
     "tailscale": "certificates come by ACME alone",
@@ -221,6 +222,9 @@ def _judge_resolver(part: _Part, resolvers: dict[str, JsonObject]) -> Iterator[S
     elif path == "acme.caserver":
         known = {url: name for name, url in DIRECTORIES.items()}
         settings["directory"] = known.get(str(part.value), str(part.value))
+    elif path == "acme.eab.kid":
+        settings["eab_key_id"] = str(part.value)
+        settings.setdefault("eab_key_file", "FILE")
     elif path not in ("acme", "acme.httpchallenge", "acme.tlschallenge", "acme.dnschallenge"):
         note = _RESOLVER_NOTES.get(path, _RESOLVER_NOTES.get(section, "it has no effect here"))
         yield StaticPart(part.name, part.field, Verdict.IGNORED, note)

@@ -110,13 +110,35 @@ class Authority:
                 directory = acme.client.ClientV2.get_directory(self._settings.url, self._network)
                 self._client = acme.client.ClientV2(directory, self._network)
             if not self.uri:
-                email = self._settings.email
-                data = messages.NewRegistration.from_data(email=email or None, terms_of_service_agreed=True)
+                data = messages.NewRegistration.from_data(
+                    email=self._settings.email or None,
+                    terms_of_service_agreed=True,
+                    external_account_binding=self._binding(self._client.directory),
+                )
                 try:
                     self.uri = self._client.new_account(data).uri
                 except acme.errors.ConflictError as error:
                     self.uri = error.location
             self._network.account = messages.RegistrationResource(body=messages.Registration(), uri=self.uri)
+
+    def _binding(self, directory: messages.Directory) -> dict[str, Any] | None:
+        """Return what binds the account to one that the authority knows (RFC 8555, section 7.3.4)."""
+        settings = self._settings
+        if settings.eab_key_file is None:
+            if getattr(directory.meta, "external_account_required", False):
+                raise OrderFailed(
+                    "the authority takes accounts only that are bound to one it knows: set eab_key_id and eab_key_file"
+                )
+            return None
+        try:
+            key = settings.eab_key_file.read_text(encoding="ascii").strip()
+            return messages.ExternalAccountBinding.from_data(
+                self._jwk.public_key(), settings.eab_key_id, key, directory
+            )
+        except OSError as error:
+            raise OrderFailed(f"eab_key_file {settings.eab_key_file}: {error.strerror}") from error
+        except (ValueError, DeserializationError) as error:
+            raise OrderFailed(f"eab_key_file {settings.eab_key_file} holds no key in base64url") from error
 
     def begin(self, request_pem: bytes) -> Order:
         """Order a certificate; return what has to be shown. Raises OrderFailed."""
