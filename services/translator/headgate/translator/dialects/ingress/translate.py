@@ -118,7 +118,8 @@ def translate_ingress(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) ->
         identity=identify(ref, manifest),
         shares_hosts_with=policy.shares_hosts_with,
         hosts=hosts,
-        routes=tuple(routes if is_canary else _with_policies(routes, ref, policy, nginx)),
+        # Whoever checks an object by itself asks for its problems alone, and policies of routes add none.
+        routes=tuple(routes if is_canary or lookups.is_assumed else _with_policies(routes, ref, policy, nginx)),
         backends=(
             *_backend_uses(spec, backends, written),
             *policy.backends,
