@@ -16,6 +16,11 @@ REDIS = {"count": 1, "time_window": 1, "policy": "redis", "redis_host": "redis",
         ("limit-count", REDIS),
         ("limit-req", {"rate": 1, "burst": 0, "sentinel_password": "geheim"}),
         ("http-logger", {"uri": "http://logs", "auth_header": "geheim"}),
+        ("loki-logger", {"endpoint_addrs": ["http://loki"], "headers": {"Authorization": "geheim"}}),
+        (
+            "elasticsearch-logger",
+            {"endpoint_addrs": ["http://e"], "field": {"index": "a"}, "auth": {"username": "u", "password": "geheim"}},
+        ),
         ("workflow", {"rules": [{"case": [["uri", "==", "/a"]], "actions": [["limit-count", REDIS]]}]}),
     ],
 )

@@ -22,9 +22,11 @@ from headgate.common.plugins.limits.client_control import ClientControlConfig
 from headgate.common.plugins.limits.limits import LimitConnConfig, LimitCountConfig, LimitReqConfig
 from headgate.common.plugins.limits.workflow import WorkflowConfig
 from headgate.common.plugins.observability.loggers import (
+    ElasticsearchLoggerConfig,
     FileLoggerConfig,
     HttpLoggerConfig,
     KafkaLoggerConfig,
+    LokiLoggerConfig,
     SyslogConfig,
     TcpLoggerConfig,
     UdpLoggerConfig,
@@ -94,6 +96,8 @@ CONFIGS: Mapping[str, type[PluginConfig]] = MappingProxyType(
             HmacAuthConfig,
             HstsConfig,
             HttpLoggerConfig,
+            LokiLoggerConfig,
+            ElasticsearchLoggerConfig,
             IpRestrictionConfig,
             JweDecryptConfig,
             JwtAuthConfig,

@@ -3,7 +3,9 @@
 from collections.abc import Mapping
 from typing import Final
 
-_LOGS = "logs are sent by http-logger, tcp-logger, udp-logger and syslog"
+_LOGS = (
+    "logs are sent by http-logger, loki-logger, elasticsearch-logger, kafka-logger, tcp-logger, udp-logger and syslog"
+)
 _TRACES = "traces are sent by opentelemetry"
 _OF_ONES_OWN = "a plugin of your own is Python (docs/plugins.md)"
 

@@ -91,10 +91,12 @@ METADATA: Mapping[str, type[PluginMetadata]] = MappingProxyType(
     {
         "authz-casbin": AuthzCasbinMetadata,
         "cors": CorsMetadata,
+        "elasticsearch-logger": LoggerMetadata,
         "file-logger": FileLoggerMetadata,
         "http-logger": LoggerMetadata,
         "kafka-logger": LoggerMetadata,
         "limit-count": LimitCountMetadata,
+        "loki-logger": LoggerMetadata,
         "syslog": LoggerMetadata,
         "tcp-logger": LoggerMetadata,
         "udp-logger": LoggerMetadata,

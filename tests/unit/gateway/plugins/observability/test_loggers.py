@@ -15,6 +15,7 @@ from headgate.gateway.plugins.built_in.observability.batches import MAX_PENDING,
 from headgate.gateway.plugins.built_in.observability.file_logger import log_file
 from headgate.gateway.plugins.interface import Closing, Headers, PluginServices, Response
 from headgate.gateway.plugins.kit.memory import Allocation, plugin_budget
+from headgate.gateway.plugins.runtime.chain import PluginChain
 from unit.gateway.plugins.running import Clock, answered, asked, chain, request
 from unit.gateway.plugins.service import running
 
@@ -31,9 +32,17 @@ class Closed:
             await each.close()
 
 
-async def logged(name: str, config: dict[str, Any], closed: Closed, target="/a?b=1", status=200, **given: Any) -> None:
-    """Send a request through a route with a logger."""
-    plugins = chain((name, config), services=closed.services)
+async def logged(
+    name: str,
+    config: dict[str, Any],
+    closed: Closed,
+    target="/a?b=1",
+    status=200,
+    plugins: PluginChain | None = None,
+    **given: Any,
+) -> None:
+    """Send a request through a route with a logger, or through these plugins."""
+    plugins = plugins or chain((name, config), services=closed.services)
     asking = request(target, [("X-A", "1")], **given)
     await asked(plugins, asking)
     await answered(plugins, asking, Response(status, Headers([("X-B", "2")])), [b"he", b"llo"])

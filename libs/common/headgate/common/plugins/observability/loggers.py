@@ -1,4 +1,4 @@
-"""Configuration of `file-logger`, `http-logger`, `kafka-logger`, `tcp-logger`, `udp-logger` and `syslog`."""
+"""Configuration of the plugins that log requests."""
 
 from typing import Final, Literal, Self
 
@@ -6,8 +6,12 @@ from pydantic import Field, JsonValue, field_validator, model_validator
 
 from headgate.common.plugins.config import PluginConfig, SecretText
 from headgate.common.plugins.expressions import Expressions, HeadExpressions
-from headgate.common.plugins.fields import check_url
+from headgate.common.plugins.fields import HeaderName, check_url
 
+MAX_LABELS: Final = 30
+"""Of an entry; more would make a stream for nearly every entry."""
+MAX_ENDPOINTS: Final = 64
+MAX_HEADERS: Final = 64
 MAX_BROKERS: Final = 64
 """That one use of `kafka-logger` may name; they name the others."""
 
@@ -76,6 +80,68 @@ class HttpLoggerConfig(BatchConfig, plugin="http-logger"):
     def _check_uri(cls, value: str) -> str:
         check_url(value)
         return value
+
+
+class PostedConfig(BatchConfig):
+    """Where entries are posted, by the interface of one product."""
+
+    endpoint_addrs: tuple[str, ...] = Field(min_length=1, max_length=MAX_ENDPOINTS)
+    """URLs of servers, of which each batch goes to one that is drawn: `http://loki.logging:3100`."""
+    headers: dict[HeaderName, SecretText] = Field(default_factory=dict, max_length=MAX_HEADERS)
+    """Further headers of the requests."""
+    ssl_verify: bool = True
+    """Check the server's certificate."""
+
+    @field_validator("endpoint_addrs")
+    @classmethod
+    def _check_addresses(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for address in value:
+            check_url(address)
+        return value
+
+
+class LokiLoggerConfig(PostedConfig, plugin="loki-logger"):
+    """Fields of `loki-logger`."""
+
+    endpoint_uri: str = Field(default="/loki/api/v1/push", min_length=1, pattern="^/")
+    """Path of the interface that takes entries."""
+    tenant_id: str = "fake"
+    """Sent as `X-Scope-OrgID`."""
+    log_labels: dict[str, str] = Field(default_factory=lambda: {"job": "headgate"}, min_length=1, max_length=MAX_LABELS)
+    """Labels of entries, and templates of their values: `{"host": "$host"}`. Entries with the same values make one
+    stream."""
+    timeout: int = Field(default=3000, ge=1, le=60_000)
+    """Milliseconds."""
+    keepalive: bool = True
+    """Taken for compatibility, as the two that follow: connections are kept and shared by all loggers."""
+    keepalive_timeout: int = Field(default=60_000, ge=1000)
+    keepalive_pool: int = Field(default=5, ge=1)
+
+
+class ElasticsearchField(PluginConfig):
+    """Where Elasticsearch keeps entries."""
+
+    index: str = Field(min_length=1)
+    """Name of the index, with the day in it if that is wanted: `requests-{%Y.%m.%d}`, by `strftime`, in UTC. It may
+    have variables: `requests-$host`."""
+    type: str | None = None
+    """Type of the documents, for releases before 7."""
+
+
+class ElasticsearchLogin(PluginConfig):
+    """As whom entries are sent."""
+
+    username: str = Field(min_length=1)
+    password: SecretText
+
+
+class ElasticsearchLoggerConfig(PostedConfig, plugin="elasticsearch-logger"):
+    """Fields of `elasticsearch-logger`."""
+
+    field: ElasticsearchField
+    auth: ElasticsearchLogin | None = None
+    timeout: int = Field(default=10, ge=1, le=600)
+    """Seconds."""
 
 
 class KafkaLogin(PluginConfig):

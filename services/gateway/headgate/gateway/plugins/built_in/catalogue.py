@@ -24,9 +24,11 @@ from headgate.gateway.plugins.built_in.limits.limit_conn import LimitConn
 from headgate.gateway.plugins.built_in.limits.limit_count import LimitCount
 from headgate.gateway.plugins.built_in.limits.limit_req import LimitReq
 from headgate.gateway.plugins.built_in.limits.workflow import Workflow
+from headgate.gateway.plugins.built_in.observability.elasticsearch_logger import ElasticsearchLogger
 from headgate.gateway.plugins.built_in.observability.file_logger import FileLogger
 from headgate.gateway.plugins.built_in.observability.http_logger import HttpLogger
 from headgate.gateway.plugins.built_in.observability.kafka.kafka_logger import KafkaLogger
+from headgate.gateway.plugins.built_in.observability.loki_logger import LokiLogger
 from headgate.gateway.plugins.built_in.observability.opentelemetry import Opentelemetry
 from headgate.gateway.plugins.built_in.observability.prometheus import Prometheus
 from headgate.gateway.plugins.built_in.observability.syslog import Syslog
@@ -93,6 +95,8 @@ _ALL: tuple[type[Plugin[Any]], ...] = (
     HmacAuth,
     Hsts,
     HttpLogger,
+    LokiLogger,
+    ElasticsearchLogger,
     IpRestriction,
     JweDecrypt,
     JwtAuth,

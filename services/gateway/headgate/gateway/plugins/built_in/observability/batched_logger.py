@@ -1,4 +1,4 @@
-"""What `http-logger`, `kafka-logger`, `tcp-logger`, `udp-logger` and `syslog` have in common: entries go in batches."""
+"""What all loggers but `file-logger` have in common: entries go in batches."""
 
 import asyncio
 import contextlib
@@ -19,7 +19,7 @@ C = TypeVar("C", bound=BatchConfig)
 
 
 class BatchedLogger(LoggerPlugin[C]):
-    """Base of the five."""
+    """Base of loggers that send batches."""
 
     def __init__(self, config: C, services: PluginServices) -> None:
         super().__init__(config, services)

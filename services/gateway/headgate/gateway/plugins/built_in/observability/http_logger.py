@@ -4,10 +4,8 @@ from collections.abc import Sequence
 
 from headgate.common.plugins.observability.loggers import HttpLoggerConfig
 from headgate.gateway.plugins.built_in.observability.batched_logger import BatchedLogger, as_array
-from headgate.gateway.plugins.interface import Headers, Request
-from headgate.gateway.plugins.kit.calls import CallFailed, call_url
-
-_MAX_ANSWER = 1 << 20
+from headgate.gateway.plugins.built_in.observability.posted_logger import post
+from headgate.gateway.plugins.interface import Headers
 
 
 class HttpLogger(BatchedLogger[HttpLoggerConfig]):
@@ -30,17 +28,4 @@ class HttpLogger(BatchedLogger[HttpLoggerConfig]):
         headers = Headers([("Content-Type", "application/json" if is_json else "text/plain")])
         if config.auth_header is not None:
             headers.set("Authorization", config.auth_header.reveal())
-        post = Request(method="POST", headers=headers, body=body)
-        try:
-            answer = await call_url(
-                self.services,
-                config.uri,
-                post,
-                timeout_s=config.timeout,
-                max_body=_MAX_ANSWER,
-                verify=config.ssl_verify,
-            )
-        except CallFailed as error:
-            raise OSError(str(error)) from error
-        if answer.status >= 400:
-            raise OSError(f"it answered {answer.status}")
+        await post(self.services, config.uri, headers, body, timeout_s=config.timeout, verify=config.ssl_verify)
