@@ -20,6 +20,8 @@ class Backend(Entry):
     group: str = ""
     """Key of a `BackendGroup` entry, instead of an upstream."""
     weight: int = Field(default=1, ge=0, le=1_000_000)
+    session_name: str = ""
+    """By which cookies know it whose stickiness names backends alone; empty: by its key."""
     plugins: tuple[PluginUse, ...] = ()
     """Run for requests that go there, behind those of the route. None of them recognises consumers."""
     mirrors: tuple[Mirror, ...] = ()
@@ -42,4 +44,4 @@ class Backend(Entry):
     @property
     def is_plain(self) -> bool:
         """Whether it is an upstream, and nothing besides is said of it."""
-        return not (self.group or self.plugins or self.mirrors) and self.timeouts == _NO_TIMEOUTS
+        return not (self.group or self.session_name or self.plugins or self.mirrors) and self.timeouts == _NO_TIMEOUTS

@@ -56,9 +56,10 @@ class Stickiness(Entry):
     """Keeps a client with the endpoint that served it first, by a cookie of ours."""
 
     cookie: str
-    names: Literal["keyed", "url"] = "keyed"
-    """What stands for an endpoint in the cookie: a hash keyed with the upstream, or, where there is one backend, the
-    hash of the endpoint's URL that Traefik makes, so that its sessions go on here and ours there."""
+    names: Literal["keyed", "url", "backend"] = "keyed"
+    """What the cookie says. `keyed`: hashes of backend and endpoint, keyed with the upstream. `url`, where there is one
+    backend: the hash of the endpoint's URL that Traefik makes. `backend`: the hash of the backend's `session_name` that
+    Traefik makes, and nothing of its endpoints. With the latter two Traefik's sessions go on here and ours there."""
     mode: Literal["balanced", "persistent"] = "balanced"
     """`balanced`: an endpoint that is unhealthy, or neither ready nor draining, is left for another. `persistent`: for
     as long as it exists."""

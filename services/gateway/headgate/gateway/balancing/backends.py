@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from headgate.common.table import Timeouts
 from headgate.gateway.balancing.hashing import NamedWeight, RequestHash, make_rendezvous
 from headgate.gateway.balancing.round_robin import SmoothRoundRobin
-from headgate.gateway.balancing.sessions import backend_token
+from headgate.gateway.balancing.sessions import backend_token, old_traefik_tokens, traefik_token
 from headgate.gateway.balancing.stickiness import StickyCookie
 from headgate.gateway.balancing.upstream import UpstreamHolder
 from headgate.gateway.model.steps import finish
@@ -40,7 +40,7 @@ class TakesRequests(Protocol):
 class CompiledBackend:
     """One backend: an upstream or a group, and what is done on the way there."""
 
-    __slots__ = ("group", "hooks", "keeps_sessions", "timeouts", "token", "upstream")
+    __slots__ = ("group", "hooks", "keeps_sessions", "session_name", "timeouts", "token", "upstream")
 
     def __init__(
         self,
@@ -49,6 +49,7 @@ class CompiledBackend:
         timeouts: Timeouts = NO_TIMEOUTS,
         *,
         keeps_sessions: bool = True,
+        session_name: str = "",
     ) -> None:
         self.keeps_sessions = keeps_sessions
         """Whether cookies may name it."""
@@ -56,7 +57,9 @@ class CompiledBackend:
         self.group = None if isinstance(target, UpstreamHolder) else target
         self.hooks = hooks
         self.timeouts = timeouts
-        self.token = target.token
+        self.session_name = session_name.encode()
+        """By which cookies of Traefik know it; empty: none do."""
+        self.token = traefik_token(self.session_name) if session_name else target.token
         """What names it in cookies, among the backends that it is one of."""
 
     @property
@@ -220,6 +223,9 @@ class BackendSet:
         for backend in picker.backends:
             if backend.keeps_sessions:
                 self._index(backend)
+        for backend in picker.backends if cookie is not None and cookie.is_by_backend else ():
+            for token in old_traefik_tokens(backend.session_name) if backend.session_name else ():
+                self._by_token.setdefault(token, backend)
         has_one_level = cookie is None and find_fault is _no_fault
         self.is_plain = has_one_level and all(backend.is_plain for backend in picker.backends)
         """One upstream is chosen, and there is nothing to be done, to be refused or to be remembered."""

@@ -4,7 +4,8 @@ A value is `<backend>.<endpoint>`, or `<backend>.<backend>.<endpoint>` where a b
 upstream's key in the table. All workers and replicas have the same table, so they agree without exchanging anything,
 and a value stays good over revisions and restarts.
 
-A cookie as Traefik makes it has one value instead, which names the endpoint by its URL; the route has one backend then.
+A cookie as Traefik makes it has one value instead. It names the endpoint by its URL, and the route has one backend
+then, or it names a backend, and nothing of its endpoints.
 
 The hashes keep addresses out of sight. They are no secrets: who knows the upstream's key and guesses the address can
 tell that it was right. A forged value is as good as a deleted one: it leads to an endpoint that the client might have
@@ -22,7 +23,7 @@ _BACKEND_BYTES = 6
 _ENDPOINT_BYTES = 9
 _PURPOSE = b"headgate.session"
 _MOST_LEVELS = MAX_DEPTH + 1
-_URL_DIGITS = 16
+_TRAEFIK_DIGITS = 16
 _FNV_OFFSET, _FNV_PRIME, _FNV_MASK = 0xCBF29CE484222325, 0x100000001B3, (1 << 64) - 1
 """Of FNV-1 with 64 bits (http://www.isthe.com/chongo/tech/comp/fnv/)."""
 
@@ -33,6 +34,7 @@ class StickySession(NamedTuple):
     backends: tuple[bytes, ...]
     """Of each level one, the outermost first; none where the cookie names endpoints by URL."""
     endpoint: bytes
+    """Empty where the cookie names a backend alone."""
 
 
 def parse_session(value: bytes | None) -> StickySession | None:
@@ -52,15 +54,15 @@ def endpoint_token(upstream_key: str, endpoint: bytes) -> bytes:
     return _token(upstream_key, endpoint, _ENDPOINT_BYTES)
 
 
-def url_token(url: bytes) -> bytes:
-    """Return what names an endpoint, given by its URL, in a cookie of Traefik."""
-    return sha256(url).hexdigest()[:_URL_DIGITS].encode()
+def traefik_token(name: bytes) -> bytes:
+    """Return what names an endpoint, given by its URL, or a backend in a cookie of Traefik."""
+    return sha256(name).hexdigest()[:_TRAEFIK_DIGITS].encode()
 
 
-def old_url_tokens(url: bytes) -> Iterable[bytes]:
+def old_traefik_tokens(name: bytes) -> Iterable[bytes]:
     """Return what names it in cookies that earlier releases of Traefik wrote, and that it still takes."""
-    hashed = _fnv(url)
-    return url, hashed, _fnv(hashed)
+    hashed = _fnv(name)
+    return name, hashed, _fnv(hashed)
 
 
 def _fnv(value: bytes) -> bytes:

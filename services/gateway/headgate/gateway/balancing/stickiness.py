@@ -45,6 +45,7 @@ class StickyCookie:
         "_name",
         "_same_site",
         "_secure",
+        "is_by_backend",
         "is_by_url",
         "keeps_on_failure",
         "persists",
@@ -60,6 +61,8 @@ class StickyCookie:
         self._secure = stickiness.secure
         self.is_by_url = stickiness.names == "url"
         """Whether endpoints are named by their URLs."""
+        self.is_by_backend = stickiness.names == "backend"
+        """Whether backends alone are named."""
         self.persists = stickiness.mode == "persistent"
         """Whether a session is kept for as long as its endpoint exists."""
         self.keeps_on_failure = (
@@ -86,6 +89,8 @@ class StickyCookie:
         value = facts.cookie(self._name)
         if self.is_by_url:
             return StickySession((), value) if value else None
+        if self.is_by_backend:
+            return StickySession((value,), b"") if value else None
         return parse_session(value)
 
     def line(self, facts: "RequestFacts", session: StickySession) -> bytes:
@@ -99,7 +104,7 @@ class StickyCookie:
         same_site = usual
         if rejected != usual and _REJECTS_NONE.search(facts.header(b"user-agent") or b""):
             same_site = rejected
-        value = b".".join((*session.backends, session.endpoint))
+        value = b".".join(filter(None, (*session.backends, session.endpoint)))
         attributes = b"%b%b%b%b" % (expires, self._attributes, same_site, secure)
         return b"Set-Cookie: %b=%b%b\r\n" % (self._name, value, attributes)
 

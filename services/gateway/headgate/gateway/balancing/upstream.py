@@ -23,7 +23,7 @@ from headgate.gateway.balancing.detours import Detours
 from headgate.gateway.balancing.endpoints import EndpointSlot, SlotUser
 from headgate.gateway.balancing.planning import EndpointPlan, Marks, Planner
 from headgate.gateway.balancing.round_robin import SmoothRoundRobin, Turns
-from headgate.gateway.balancing.sessions import backend_token, endpoint_token, old_url_tokens, url_token
+from headgate.gateway.balancing.sessions import backend_token, endpoint_token, old_traefik_tokens, traefik_token
 from headgate.gateway.model.steps import Steps, finish
 
 if TYPE_CHECKING:
@@ -230,13 +230,13 @@ class UpstreamBalancer:
 
     def _find_by_url(self, endpoint: bytes) -> Sequence[EndpointSlot]:
         if not self._urls:
-            self._urls = {url_token(slot.url): (slot,) for slot in self._known_slots()}
+            self._urls = {traefik_token(slot.url): (slot,) for slot in self._known_slots()}
         found = self._urls.get(endpoint)
         if found is not None:
             return found
         if not self._old_urls:
             known = self._known_slots()[:_MOST_OLD]
-            self._old_urls = {token: (slot,) for slot in known for token in old_url_tokens(slot.url)}
+            self._old_urls = {token: (slot,) for slot in known for token in old_traefik_tokens(slot.url)}
         return self._old_urls.get(endpoint, ())
 
     def _known_slots(self) -> Sequence[EndpointSlot]:
@@ -258,7 +258,7 @@ class UpstreamBalancer:
         if slot is None:
             return b""
         # Other gateways know the pods of their clusters by their keyed names alone.
-        return url_token(slot.url) if by_url and self._detours is None else self._tokens[slot]
+        return traefik_token(slot.url) if by_url and self._detours is None else self._tokens[slot]
 
     def _index_sessions(self) -> None:
         known = self._tokens

@@ -94,7 +94,11 @@ class Way:
         lines, facts = b"", source.facts()
         for index, step in enumerate(self.steps):
             cookie = step.among.cookie
-            if cookie is not None and step.backend.keeps_sessions:
+            if cookie is None or not step.backend.keeps_sessions:
+                continue
+            if cookie.is_by_backend:
+                lines += self._line(step.among, facts, StickySession((step.backend.token,), b""))
+            else:
                 endpoint = self.upstream.balancer.token_of(pool, by_url=cookie.is_by_url)
                 if endpoint:
                     left = () if cookie.is_by_url else self.steps[index:]

@@ -118,7 +118,7 @@ def bind_backend(
     hooks, mirrors = None, (*backend.mirrors, *mirrors)
     if backend.plugins or mirrors:
         hooks = yield from make_hooks(backend.plugins, scope, path, owner, mirrors, of_backend=True)
-    return CompiledBackend(holders.target(backend), hooks, backend.timeouts)
+    return CompiledBackend(holders.target(backend), hooks, backend.timeouts, session_name=backend.session_name)
 
 
 def bind_route(route: Route, holders: Holders, make_hooks: MakeHooks, scope: str) -> Steps[RouteBackends]:

@@ -364,6 +364,42 @@ async def test_a_weighted_service_keeps_a_client_with_a_service() -> None:
         assert set(await made.proxy.bodies(6, Cookie=first.cookie)) == {first.body.decode()}
 
 
+@pytest.mark.parametrize("written", [sha256_of, str, fnv_of, lambda name: fnv_of(fnv_of(name))])
+async def test_sessions_with_services_that_traefik_began_go_on(written: Callable[[str], str]) -> None:
+    async with world("one", "two") as made:
+        made.proxy.apply(split("all", to("one"), to("two"), sticky={"cookie": {"name": "kept"}}))
+        made.proxy.apply(route(rule(ANY, group("all"))))
+        for name in ("one", "two"):
+            known = f"default-{name}-80"
+            got = await made.proxy.get(Cookie=f"kept={written(known)}")
+            assert got.body.decode() == name
+            assert got.cookie == ("" if written is sha256_of else f"kept={sha256_of(known)}")
+        forged = await made.proxy.get(Cookie="kept=0123456789abcdef")
+        assert forged.cookie == f"kept={sha256_of(f'default-{forged.body.decode()}-80')}"
+
+
+async def test_a_traefik_service_within_another_is_known_by_its_name_without_a_port() -> None:
+    async with world("one", "two") as made:
+        made.proxy.apply(split("in.ner", to("two")))
+        made.proxy.apply(split("all", to("one"), group("in.ner"), sticky={"cookie": {"name": "kept"}}))
+        made.proxy.apply(route(rule(ANY, group("all"))))
+        inner = f"kept={sha256_of('default-in-ner')}"
+        assert set(await made.proxy.bodies(6, Cookie=inner)) == {"two"}
+        assert (await made.proxy.get(Cookie=inner)).cookie == ""
+
+
+async def test_a_session_with_a_service_and_with_its_server_are_two_cookies() -> None:
+    async with world("one", "two", "three") as made:
+        slices = [endpoint_slice("all", "127.0.0.1", name=name, port=made.port(name)) for name in ("one", "two")]
+        own = to("all", sticky={"cookie": {"name": "server"}})
+        made.proxy.apply(service("all"), *slices)
+        made.proxy.apply(split("both", own, to("three"), sticky={"cookie": {"name": "service"}}))
+        made.proxy.apply(route(rule(ANY, group("both"))))
+        server = sha256_of(f"http://127.0.0.1:{made.port('two')}")
+        cookies = f"service={sha256_of('default-all-80')}; server={server}"
+        assert set(await made.proxy.bodies(6, Cookie=cookies)) == {"two"}
+
+
 async def test_one_client_keeps_to_the_service_of_the_highest_weight() -> None:
     spec = {"highestRandomWeight": {"services": [to("one"), to("two"), to("three")]}}
     async with world("one", "two", "three") as made:

@@ -85,7 +85,7 @@ ROUTE_FIELDS: Final = (
     _row(
         f"{_SERVICE}.sticky",
         is_=Likeness.SAME,
-        note="values too, old ones included, so that sessions go on; cookies of a weighted TraefikService begin again",
+        note="values too, old ones included, so that sessions go on; those of a weighted TraefikService too",
     ),
     _row(
         f"{_SERVICE}.serversTransport",
@@ -320,7 +320,8 @@ TRAEFIK_SERVICE_FIELDS: Final = (
         "weighted",
         "highestRandomWeight",
         is_=Likeness.BETTER,
-        note="nested five deep, with a sticky cookie at each level; a service without servers fails its own share",
+        note="nested five deep, with a sticky cookie at each level, which names the service and not its servers; a "
+        "service without servers fails its own share",
     ),
     _row(
         "mirroring",

@@ -140,7 +140,7 @@ class _Reading:
             written = _load_balancer(path, said, reading.group("cookie"))
             namespace, lookups = self._question.namespace, self._lookups
             upstream, timeouts = upstream_of(written, lookups.cluster, namespace, lookups, is_annotated=True)
-            stickiness = stickiness_of(written.sticky, f"{namespace}-{path.service}-{path.port}", of_servers=True)
+            stickiness = stickiness_of(written.sticky, f"{namespace}-{path.service}-{path.port}", names="url")
         except (BadService, BadReference) as error:
             self._problems.append(refuse(error.reason, f"{field}.name", str(error), path.service))
             return PathRouting(places, priority, refusal=refusal or str(error))

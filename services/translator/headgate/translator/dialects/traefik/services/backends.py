@@ -20,7 +20,7 @@ from headgate.translator.dialects.traefik.middlewares.resending import ANY_LENGT
 from headgate.translator.dialects.traefik.models.service import LoadBalancer
 from headgate.translator.dialects.traefik.models.traefik_service import Mirroring, TraefikServiceSpec
 from headgate.translator.dialects.traefik.references import BadReference, Found, find_referenced
-from headgate.translator.dialects.traefik.services.sticky import stickiness_of
+from headgate.translator.dialects.traefik.services.sticky import session_name, stickiness_of
 from headgate.translator.dialects.traefik.services.traefik_service import failover_statuses, read_traefik_service
 from headgate.translator.dialects.traefik.services.upstreams import BadService, upstream_of
 from headgate.translator.fragments.fragment import BackendUse
@@ -155,7 +155,7 @@ class _Reading:
         self._uses.append(BackendUse(upstream, f"{field}.name", f"{field}.port"))
         backend = Backend(upstream=upstream.key, weight=_weight(written), plugins=made.plugins, timeouts=timeouts)
         name = f"{namespace}-{written.name}-{written.port}"
-        return _Child(backend, stickiness_of(written.sticky, name, of_servers=True))
+        return _Child(backend, stickiness_of(written.sticky, name, names="url"))
 
     def _traefik_service(self, written: LoadBalancer, place: _Place) -> _Child | None:
         """Take a TraefikService apart, wherever it is named: each place has groups of its own."""
@@ -198,7 +198,12 @@ class _Reading:
             return None
         if spec.weighted is None:
             return self._add(place, hashed=Hashed(backends=members))
-        stickiness = stickiness_of(spec.weighted.sticky, f"{found.namespace}-{found.name}")
+        stickiness = stickiness_of(spec.weighted.sticky, f"{found.namespace}-{found.name}", names="backend")
+        if stickiness is not None:
+            names = (_session_name(each, found.namespace) for each in listed.services)
+            members = tuple(
+                member.model_copy(update={"session_name": name}) for member, name in zip(members, names, strict=True)
+            )
         return self._add(place, weighted=Weighted(backends=members), stickiness=stickiness)
 
     def _members(self, services: Sequence[LoadBalancer], place: _Place) -> tuple[Backend, ...] | None:
@@ -256,6 +261,15 @@ class _Reading:
 
 def _is_group(written: LoadBalancer) -> bool:
     return written.is_traefik_service and not written.name.endswith("@internal")
+
+
+def _session_name(written: LoadBalancer, namespace: str) -> str:
+    """Return what Traefik calls a service within a TraefikService of a namespace."""
+    name, _, provider = written.name.partition("@")
+    where = written.namespace if provider else written.namespace or namespace
+    if written.is_traefik_service or not written.port:
+        return session_name(where, name)
+    return session_name(where, name, str(written.port))
 
 
 def _weight(written: LoadBalancer) -> int:

@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from typing import Final
+from typing import Final, Literal
 
 from headgate.common.table import Stickiness
 from headgate.translator.dialects.traefik.models.service import Sticky
@@ -10,13 +10,14 @@ from headgate.translator.dialects.traefik.services.upstreams import BadService
 
 _NAME_LENGTH: Final = 6
 _ODD: Final = re.compile(r"[^A-Za-z0-9!#$%&'*+.^`|~-]")
+_WORDS: Final = re.compile(r"[^\W_]+")
 _VALUE: Final = re.compile(r"[^\x00-\x1f\x7f;,]*")
 
 
-def stickiness_of(written: Sticky | None, service: str, *, of_servers: bool = False) -> Stickiness | None:
+def stickiness_of(written: Sticky | None, service: str, *, names: Literal["url", "backend"]) -> Stickiness | None:
     """Return how clients are kept with a server; `service` gives the cookie a name if none is written.
 
-    `of_servers`: the cookie is that of one Service, and has the value that Traefik gives its servers.
+    `names`: the value that Traefik gives the cookie, `url` for that of one Service, `backend` for that of several.
 
     Raises:
         BadService: a cookie cannot be written so.
@@ -29,7 +30,7 @@ def stickiness_of(written: Sticky | None, service: str, *, of_servers: bool = Fa
     return Stickiness.model_validate(
         {
             "cookie": _ODD.sub("_", cookie.name) if cookie.name else _default_name(service),
-            "names": "url" if of_servers else "keyed",
+            "names": names,
             "path": "/" if cookie.path is None else cookie.path,
             "domain": cookie.domain,
             "max_age_s": max(cookie.max_age, 0) if cookie.max_age else None,
@@ -38,6 +39,13 @@ def stickiness_of(written: Sticky | None, service: str, *, of_servers: bool = Fa
             "same_site": cookie.same_site.capitalize(),
         }
     )
+
+
+def session_name(*parts: str) -> str:
+    """Return what Traefik calls a service within a weighted one: `namespace-name-port`, a TraefikService without the
+    port, with one dash for anything but letters and digits.
+    """
+    return "-".join(_WORDS.findall("-".join(parts)))
 
 
 def _default_name(service: str) -> str:
