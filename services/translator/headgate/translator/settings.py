@@ -84,8 +84,8 @@ class TranslatorSettings(LeaseSettings, StoreSettings, AcmeSettings):
     )
     traefik_allow_empty_services: bool = Field(
         default=False,
-        description="Taken and without effect: Services without endpoints answer 503 in any case, as with "
-        "allowEmptyServices of Traefik's provider.",
+        description="Leave Services without ready endpoints out of the status of Traefik's resources that refer to "
+        "them; off by default, as allowEmptyServices of its provider is. They answer 503 in any case.",
     )
     traefik_default_rule_syntax: RuleSyntax = Field(
         default="v3",
@@ -356,6 +356,7 @@ class TranslatorSettings(LeaseSettings, StoreSettings, AcmeSettings):
                 ingress_class=self.traefik_ingress_class,
                 allow_cross_namespace=self.traefik_allow_cross_namespace,
                 allow_external_names=self.traefik_allow_external_name_services,
+                allow_empty_services=self.traefik_allow_empty_services,
                 default_rule_syntax=self.traefik_default_rule_syntax,
                 native_lb_by_default=self.traefik_native_lb_by_default,
                 namespaces=tuple(self.traefik_namespaces),

@@ -148,6 +148,8 @@ class BackendUse(NamedTuple):
     upstream: UpstreamRef
     name_field: str
     port_field: str
+    may_be_empty: bool = False
+    """Whether a Service without ready endpoints is as it should be, and is not reported."""
 
 
 @dataclass(frozen=True, slots=True)

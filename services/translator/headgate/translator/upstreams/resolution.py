@@ -5,7 +5,7 @@ condition for the objects that refer to it.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from headgate.common.problems import Severity
 from headgate.common.resources import SERVICE_EXPORT
@@ -57,6 +57,8 @@ class ResolvedUpstream(NamedTuple):
     """That have a part in it; empty if it is one cluster's alone."""
 
 
+NO_READY_ENDPOINTS: Final = "NoReadyEndpoints"
+"""Reason of the warning about a Service that nothing serves at the moment."""
 Selects = Callable[[Lookups, Address], bool]
 """Whether an address of a Service is one of those that are meant."""
 
@@ -183,7 +185,7 @@ def _resolve_endpoints(
         return ResolvedUpstream(_entry(ref, service, endpoints), None, shared)
     what = f"no ready endpoint among {len(found)}" if found else "no endpoints"
     where = f" in clusters {', '.join(clusters)}" if len(clusters) > 1 else ""
-    fault = BackendFault("NoReadyEndpoints", f"{_name(ref)} has {what}{where}", Severity.WARNING)
+    fault = BackendFault(NO_READY_ENDPOINTS, f"{_name(ref)} has {what}{where}", Severity.WARNING)
     return ResolvedUpstream(_entry(ref, service, endpoints, unavailable=fault.message), fault, shared)
 
 

@@ -49,6 +49,8 @@ class TraefikSettings:
     """Whether objects may refer to objects of other namespaces."""
     allow_external_names: bool = False
     """Whether Services of type ExternalName may be referred to."""
+    allow_empty_services: bool = False
+    """Whether Services without ready endpoints are as they should be, and are not reported."""
     default_rule_syntax: RuleSyntax = "v3"
     """Of rules that do not say theirs."""
     native_lb_by_default: bool = False

@@ -37,7 +37,7 @@ _CRD, _INGRESS = "providers.kubernetescrd", "providers.kubernetesingress"
 _SETTINGS: Final = {
     f"{_CRD}.allowcrossnamespace": "traefik_allow_cross_namespace",
     f"{_CRD}.allowexternalnameservices": "traefik_allow_external_name_services",
-    f"{_CRD}.allowemptyservices": "",
+    f"{_CRD}.allowemptyservices": "traefik_allow_empty_services",
     f"{_CRD}.nativelbbydefault": "traefik_native_lb_by_default",
     f"{_CRD}.namespaces": "traefik_namespaces",
     f"{_CRD}.labelselector": "traefik_label_selector",

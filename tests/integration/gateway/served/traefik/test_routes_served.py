@@ -123,6 +123,17 @@ async def test_a_missing_service_is_a_503_and_a_condition() -> None:
         assert await made.proxy.status() == 200
 
 
+@pytest.mark.parametrize("may_be_empty", [False, True])
+async def test_an_empty_service_is_a_503_and_warned_of_unless_it_may_be_empty(may_be_empty: bool) -> None:
+    settings = TranslationSettings(traefik=TraefikSettings(allow_empty_services=may_be_empty))
+    empty, lost = route(rule(ANY, to("empty"))), route(rule("Host(`lost.test`)", to("lost")), name="lost")
+    async with world(settings=settings) as made:
+        made.proxy.apply(service("empty"), empty, lost)
+        assert await made.proxy.status() == 503
+        assert made.proxy.problems(empty) == ([] if may_be_empty else ["NoReadyEndpoints"])
+        assert made.proxy.errors(lost) == ["ServiceNotFound"]
+
+
 async def test_a_port_is_found_by_name() -> None:
     async with world("one") as made:
         made.proxy.apply(route(rule(ANY, {"name": "one", "port": "http"})))

@@ -10,7 +10,9 @@ from typing import Final, NamedTuple
 
 from headgate.common.resources import JsonObject
 from headgate.translator.dialects.traefik.document import InBothGroups
+from headgate.translator.fragments.fragment import BackendUse
 from headgate.translator.sources.services import EXTERNAL_NAME, Service
+from headgate.translator.upstreams.overridden import OverriddenService
 from headgate.translator.world.graph import Lookups
 
 _SEPARATOR: Final = "@"
@@ -56,6 +58,12 @@ def check_service_type(service: Service | None, namespace: str, name: str, looku
     if service is not None and service.type == EXTERNAL_NAME and not lookups.settings.traefik.allow_external_names:
         message = f"Service {namespace}/{name} is of type ExternalName, which are off: {_EXTERNAL}=true allows them"
         raise BadReference("ExternalNameDisabled", message)
+
+
+def use_service(upstream: OverriddenService, field: str, lookups: Lookups) -> BackendUse:
+    """Return the use of a Service by the reference that stands at a field."""
+    may_be_empty = lookups.settings.traefik.allow_empty_services
+    return BackendUse(upstream, f"{field}.name", f"{field}.port", may_be_empty)
 
 
 def uses_cluster_ip(native_lb: bool | None, lookups: Lookups) -> bool:

@@ -50,7 +50,8 @@ def _target(service: LoadBalancer, making: Making) -> tuple[dict[str, str], tupl
         raise Unfollowed(error.reason, f"service.{error.field}", str(error)) from error
     except BadReference as error:
         raise Unfollowed(error.reason, "service.namespace", str(error)) from error
-    use = BackendUse(upstream, *(making.field_of("errors", f"service.{name}") for name in ("name", "port")))
+    name_field, port_field = (making.field_of("errors", f"service.{name}") for name in ("name", "port"))
+    use = BackendUse(upstream, name_field, port_field, making.lookups.settings.traefik.allow_empty_services)
     return {"upstream": upstream.key}, (use,)
 
 

@@ -30,7 +30,8 @@ def forward_auth(written: ForwardAuth, making: Making) -> Made:
     server = _server(written.address, written.tls, making)
     path = urlsplit(written.address)._replace(scheme="", netloc="").geturl()
     server_fields = {"upstream": server.key, "path": path or "/", "address": written.address}
-    use = BackendUse(server, *[making.field_of("forwardAuth", "address")] * 2)
+    field = making.field_of("forwardAuth", "address")
+    use = BackendUse(server, field, field)
     return Made((PluginUse.of(ForwardAuthConfig.model_validate(server_fields | _options(written))),), uses=(use,))
 
 

@@ -19,7 +19,7 @@ from headgate.translator.dialects.traefik.middlewares.following import follow_mi
 from headgate.translator.dialects.traefik.middlewares.resending import ANY_LENGTH
 from headgate.translator.dialects.traefik.models.service import LoadBalancer
 from headgate.translator.dialects.traefik.models.traefik_service import Mirroring, TraefikServiceSpec
-from headgate.translator.dialects.traefik.references import BadReference, Found, find_referenced
+from headgate.translator.dialects.traefik.references import BadReference, Found, find_referenced, use_service
 from headgate.translator.dialects.traefik.services.sticky import session_name, stickiness_of
 from headgate.translator.dialects.traefik.services.traefik_service import failover_statuses, read_traefik_service
 from headgate.translator.dialects.traefik.services.upstreams import BadService, upstream_of
@@ -152,7 +152,7 @@ class _Reading:
         self._uses += made.uses
         if len(self._uses) == _MAX_SERVICES:
             raise BadService("TooMuchWork", "name", f"leads to more than {_MAX_SERVICES} Services")
-        self._uses.append(BackendUse(upstream, f"{field}.name", f"{field}.port"))
+        self._uses.append(use_service(upstream, field, self._lookups))
         backend = Backend(upstream=upstream.key, weight=_weight(written), plugins=made.plugins, timeouts=timeouts)
         name = f"{namespace}-{written.name}-{written.port}"
         return _Child(backend, stickiness_of(written.sticky, name, names="url"))

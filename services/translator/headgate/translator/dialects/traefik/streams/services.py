@@ -15,6 +15,7 @@ from headgate.translator.dialects.traefik.references import (
     BadReference,
     check_namespace,
     check_service_type,
+    use_service,
     uses_cluster_ip,
 )
 from headgate.translator.dialects.traefik.services.transport import (
@@ -110,7 +111,7 @@ def _read(
             name = f"{upstream.namespace}/{upstream.name}"
             message = f"port {written.port} of Service {name} is for TCP; datagrams go to its endpoints all the same"
             problems.append(warn("PortNotFound", f"{field}.port", message))
-    use = BackendUse(upstream, f"{field}.name", f"{field}.port")
+    use = use_service(upstream, field, lookups)
     return WeightedUpstream(upstream=upstream.key, weight=weight), use
 
 
