@@ -16,7 +16,7 @@ from headgate.common.admission import Basis, Finding, Opinion, Outcome, Proposal
 from headgate.common.problems import Problem, Severity
 from headgate.common.resources import ObjectRef
 from headgate.translator.admission.dry_world import DryWorld
-from headgate.translator.assembly.assembly import Assembly, field_at_fault, is_reported
+from headgate.translator.assembly.assembly import Assembly, field_at_fault
 from headgate.translator.assembly.conditions import say_fault
 from headgate.translator.assembly.losses import Losses
 from headgate.translator.assembly.ownership import HOST_NOT_OWNED, tenant_of
@@ -137,7 +137,11 @@ def _of_fragment(
         yield Finding(problem=problem, basis=Basis.REFERENCE if missing else Basis.CONFLICT)
     yield from _taken(translation, fragment, losses)
     faults = ((use, _fault(translation, use.upstream, ref, world)) for use in fragment.backends)
-    said = ((use, field_at_fault(use, fault), fault) for use, fault in faults if fault and is_reported(use, fault))
+    said = (
+        (use, field_at_fault(use, fault), fault)
+        for use, fault in faults
+        if fault and not (use.may_be_empty and fault.is_emptiness)
+    )
     for use, field, fault in dict.fromkeys(said):
         basis = Basis.OWN if isinstance(use.upstream, ResourceRef) else Basis.REFERENCE
         yield Finding(problem=say_fault(field, use.upstream, fault), basis=basis)

@@ -65,7 +65,7 @@ from headgate.translator.fragments.fragment import (
     StreamPort,
 )
 from headgate.translator.fragments.upstream_refs import UpstreamRef
-from headgate.translator.upstreams.resolution import NO_READY_ENDPOINTS, BackendFault, ResolvedUpstream
+from headgate.translator.upstreams.resolution import BackendFault, ResolvedUpstream
 
 K = TypeVar("K", bound=Hashable)
 
@@ -432,13 +432,8 @@ class Assembly:
         """Yield what is wrong with an object's backends, each with the field that is at fault."""
         for use in fragment.backends:
             fault = self._faults.get(use.upstream)
-            if fault is not None and is_reported(use, fault):
+            if fault is not None and not (use.may_be_empty and fault.is_emptiness):
                 yield field_at_fault(use, fault), use.upstream, fault
-
-
-def is_reported(use: BackendUse, fault: BackendFault) -> bool:
-    """Return whether a fault is one for the object that refers to the upstream."""
-    return not (use.may_be_empty and fault.reason == NO_READY_ENDPOINTS)
 
 
 def field_at_fault(use: BackendUse, fault: BackendFault) -> str:

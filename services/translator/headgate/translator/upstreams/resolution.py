@@ -47,6 +47,11 @@ class BackendFault(NamedTuple):
     is_about_port: bool = False
     """Whether the port is at fault rather than the Service."""
 
+    @property
+    def is_emptiness(self) -> bool:
+        """Whether all that is wrong is that nothing is ready at the moment."""
+        return self.reason == NO_READY_ENDPOINTS
+
 
 class ResolvedUpstream(NamedTuple):
     """An upstream's entry, and what those who refer to it should hear."""
