@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from headgate.common.plugins.catalogue import CONFIGS
@@ -42,6 +42,8 @@ def config_of(name: str) -> st.SearchStrategy[dict[str, Any]]:
 @given(st.data(), st.sampled_from(sorted(CONFIGS)))
 def test_a_gateway_refuses_what_was_refused_and_takes_what_was_taken(data: st.DataObject, name: str) -> None:
     use = PluginUse(name=name, config=data.draw(config_of(name)))
+    # Whether files of policies may be read is a setting of gateways, which the check does not know.
+    assume(name != "authz-casbin" or not {"model_path", "policy_path"} <= use.config.keys())
     checked = made = ""
     try:
         check_use(use)
