@@ -235,9 +235,7 @@ TCP_ROUTE_FIELDS: Final = (
     _row(
         "routes[].match",
         is_=Likeness.SAME,
-        note="both syntaxes; connections that a rule does not take go on to the other routes of the port. Without "
-        "`tls` a rule that asks for a server name or a protocol takes none, and a warning says so; one with such a "
-        "pattern or `!` is refused",
+        note="both syntaxes; connections that a rule does not take go on to the other routes of the port",
     ),
     _row(
         "routes[].priority",

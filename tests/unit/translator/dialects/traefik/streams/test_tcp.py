@@ -222,10 +222,9 @@ def test_default_options_that_ask_for_certificates_refuse_connections_that_end_h
 @pytest.mark.parametrize(
     ("match", "tls"),
     [
-        ("!HostSNI(`a.com`)", None),
-        ("HostSNIRegexp(`.*`)", None),
-        ("HostSNI(`a.com`) || ClientIP(`10.0.0.0/8`)", None),
+        ("HostSNI(`a.com`)", None),
         ("HostSNI(`a.com`", TLS),
+        ("HostSNI(`*`) && ALPN(`h2`)", None),
         ("Host(`a.com`)", TLS),
     ],
 )
@@ -234,13 +233,6 @@ def test_a_rule_that_cannot_be_followed_is_said_and_costs_no_other(match: str, t
     made = Streams(tcp(rule(match), rule(), entryPoints=DB, **spec))
     assert made.said() == [("error", "InvalidRule", "spec.routes[0].match")]
     assert [route.server_names for route in made.routes] == [()]
-
-
-@pytest.mark.parametrize("match", ["HostSNI(`a.com`)", "HostSNI(`*`) && ALPN(`h2`)", "HostSNI(`a.com`) || ALPN(`h2`)"])
-def test_a_rule_that_no_connection_without_tls_satisfies_is_warned_of(match: str) -> None:
-    made = Streams(tcp(rule(match), rule(), entryPoints=DB))
-    assert made.said() == [("warning", "InvalidRule", "spec.routes[0].match")]
-    assert [route.provenance.rule for route in made.routes] == ["spec.routes[1]"]
 
 
 def test_of_two_routes_for_a_name_the_one_of_the_higher_priority_is_used() -> None:

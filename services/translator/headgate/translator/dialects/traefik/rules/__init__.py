@@ -9,12 +9,7 @@ Both raise `RuleError`, whose text names the column. `Rule.priority(given)` is w
 from headgate.translator.dialects.traefik.rules.errors import RuleError
 from headgate.translator.dialects.traefik.rules.normal_form import Alternative, alternatives
 from headgate.translator.dialects.traefik.rules.rule import Rule, Syntax, parse_rule, parse_tcp_rule
-from headgate.translator.dialects.traefik.rules.streams import (
-    StreamAlternative,
-    asks_for_tls,
-    never_holds_without_tls,
-    stream_alternatives,
-)
+from headgate.translator.dialects.traefik.rules.streams import StreamAlternative, asks_for_tls, stream_alternatives
 
 __all__ = [
     "Alternative",
@@ -24,7 +19,6 @@ __all__ = [
     "Syntax",
     "alternatives",
     "asks_for_tls",
-    "never_holds_without_tls",
     "parse_rule",
     "parse_tcp_rule",
     "stream_alternatives",

@@ -37,25 +37,6 @@ def asks_for_tls(rule: Rule[ConnectionTest]) -> bool:
     return any(test.asks != "network" and test.value != ANY_NAME for tests in rule.tests.values() for test in tests)
 
 
-def never_holds_without_tls(rule: Rule[ConnectionTest]) -> bool:
-    """Tell whether no connection without TLS satisfies a rule, as each of its alternatives asks for a server name or a
-    protocol. False for rules with patterns or `!`, which may hold where there is no server name.
-    """
-    expression = rule.expression
-    branches = expression.parts if isinstance(expression, Some) else (expression,)
-    return all(
-        any(
-            isinstance(part, Call) and _is_of_tls_alone(rule.tests[part.offset])
-            for part in (branch.parts if isinstance(branch, Every) else (branch,))
-        )
-        for branch in branches
-    )
-
-
-def _is_of_tls_alone(tests: tuple[ConnectionTest, ...]) -> bool:
-    return all(test.asks in ("server name", "application protocol") and test.value != ANY_NAME for test in tests)
-
-
 def stream_alternatives(rule: Rule[ConnectionTest]) -> tuple[StreamAlternative, ...]:
     """Return what a rule for TCP takes: the connections of all alternatives together."""
     expression = rule.expression

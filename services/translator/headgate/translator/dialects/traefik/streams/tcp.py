@@ -19,7 +19,6 @@ from headgate.translator.dialects.traefik.rules import (
     RuleError,
     StreamAlternative,
     asks_for_tls,
-    never_holds_without_tls,
     parse_tcp_rule,
     stream_alternatives,
 )
@@ -28,7 +27,7 @@ from headgate.translator.dialects.traefik.streams.services import StreamBackends
 from headgate.translator.dialects.traefik.tls.certificates import claim_valid_names
 from headgate.translator.dialects.traefik.tls.resolvers import claim_resolved
 from headgate.translator.fragments.fragment import Fragment, NameClaim, StreamClaim
-from headgate.translator.manifests.specs import Part, Spec, refuse, warn
+from headgate.translator.manifests.specs import Part, Spec, refuse
 from headgate.translator.objects.document import identify
 from headgate.translator.world.entry_points import EntryPoint
 from headgate.translator.world.graph import Lookups
@@ -128,8 +127,7 @@ def _matched(
             continue
         if tls is None and asks_for_tls(parsed):
             message = "server names and protocols are known of TLS connections alone: add tls, or ask for HostSNI(`*`)"
-            say = warn if never_holds_without_tls(parsed) else refuse
-            problems.append(say("InvalidRule", f"{field}.match", message, rule.match))
+            problems.append(refuse("InvalidRule", f"{field}.match", message, rule.match))
             continue
         yield one
 
