@@ -6,7 +6,7 @@ from typing import Self
 from pydantic import Field, field_validator, model_validator
 
 from headgate.common.service.settings import ServiceSettings
-from headgate.translator.world.acme_settings import ResolverSettings, check_resolver_names
+from headgate.translator.world.resolver_settings import ResolverSettings, check_resolver_names
 from headgate.translator.world.settings import ChallengeType
 
 

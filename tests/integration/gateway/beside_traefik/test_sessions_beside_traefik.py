@@ -23,6 +23,14 @@ async def _ask(port: int, **headers: str) -> Got:
     return got
 
 
+async def _check_that_sessions_go_on(*ports: int) -> None:
+    for first, second in (ports, ports[::-1]):
+        for _ in range(6):
+            begun = await _ask(first)
+            went_on = await _ask(second, Cookie=begun.cookie)
+            assert (went_on.body, went_on.cookie) == (begun.body, "")
+
+
 async def test_a_session_goes_on_behind_the_other_gateway(tmp_path: Path) -> None:
     async with world("one", "two", "three") as made:
         slices = [endpoint_slice("all", "127.0.0.1", name=name, port=made.port(name)) for name in made.servers]
@@ -36,12 +44,7 @@ async def test_a_session_goes_on_behind_the_other_gateway(tmp_path: Path) -> Non
             }
         }
         async with traefik(tmp_path, dynamic) as theirs:
-            ports = (theirs.port, made.proxy.proxy.port)
-            for first, second in (ports, ports[::-1]):
-                for _ in range(6):
-                    begun = await _ask(first)
-                    went_on = await _ask(second, Cookie=begun.cookie)
-                    assert (went_on.body, went_on.cookie) == (begun.body, "")
+            await _check_that_sessions_go_on(theirs.port, made.proxy.proxy.port)
 
 
 async def test_a_session_with_a_weighted_service_goes_on_behind_the_other_gateway(tmp_path: Path) -> None:
@@ -62,9 +65,4 @@ async def test_a_session_with_a_weighted_service_goes_on_behind_the_other_gatewa
             }
         }
         async with traefik(tmp_path, dynamic) as theirs:
-            ports = (theirs.port, made.proxy.proxy.port)
-            for first, second in (ports, ports[::-1]):
-                for _ in range(6):
-                    begun = await _ask(first)
-                    went_on = await _ask(second, Cookie=begun.cookie)
-                    assert (went_on.body, went_on.cookie) == (begun.body, "")
+            await _check_that_sessions_go_on(theirs.port, made.proxy.proxy.port)

@@ -9,7 +9,7 @@ from nacl.public import PrivateKey
 from headgate.common.acme import AccountState
 from headgate.translator.leading.acme import accounts as module
 from headgate.translator.leading.acme.accounts import Accounts
-from headgate.translator.world.acme_settings import ResolverSettings
+from headgate.translator.world.resolver_settings import ResolverSettings
 
 SETTINGS = ResolverSettings(directory="https://ca.test/directory", email="ops@a.test")
 

@@ -18,7 +18,7 @@ from requests.adapters import BaseAdapter
 from headgate.translator.leading.acme.authority import Authority, read_key, read_retry_after
 from headgate.translator.leading.acme.errors import OrderFailed
 from headgate.translator.leading.acme.keys import make_request, new_key, to_pem
-from headgate.translator.world.acme_settings import ResolverSettings
+from headgate.translator.world.resolver_settings import ResolverSettings
 
 URL = "https://ca.test"
 DIRECTORY = {"newNonce": f"{URL}/nonce", "newAccount": f"{URL}/account", "newOrder": f"{URL}/order"}
@@ -38,7 +38,8 @@ class SimulatedAuthority(BaseAdapter):
         self.verdict = more.get("verdict", "valid")
         self.retry_after = more.get("retry_after", "")
         self.is_known = more.get("is_known", False)
-        self.directory = {**DIRECTORY, "meta": {"externalAccountRequired": more.get("binds", False)}}
+        meta = {"meta": {"externalAccountRequired": True}} if more.get("binds") else {}
+        self.directory = {**DIRECTORY, **meta}
         self.registration: dict[str, Any] = {}
 
     def send(self, request: requests.PreparedRequest, *_args: Any, **_options: Any) -> requests.Response:

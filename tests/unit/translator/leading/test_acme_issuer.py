@@ -28,7 +28,7 @@ from headgate.translator.leading.acme.authority import Order, Proof
 from headgate.translator.leading.acme.errors import OrderFailed
 from headgate.translator.leading.acme.issuer import Issuer
 from headgate.translator.loop import TranslatorLoop
-from headgate.translator.world.acme_settings import ResolverSettings
+from headgate.translator.world.resolver_settings import ResolverSettings
 
 
 class SimulatedAuthority:

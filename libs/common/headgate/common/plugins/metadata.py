@@ -30,6 +30,7 @@ class LoggerMetadata(PluginMetadata):
     """Of what sends entries somewhere."""
 
     log_format: dict[str, JsonValue] = Field(default_factory=dict)
+    log_format_extra: dict[str, JsonValue] = Field(default_factory=dict)
     max_pending_entries: int | None = Field(default=None, ge=1, exclude=True)
     """Taken for compatibility."""
 
@@ -40,6 +41,7 @@ class FileLoggerMetadata(PluginMetadata):
     likely: ClassVar[Mapping[str, str]] = {"path": "metadata"}
 
     log_format: dict[str, JsonValue] = Field(default_factory=dict)
+    log_format_extra: dict[str, JsonValue] = Field(default_factory=dict)
     path: str = Field(default="", min_length=1)
 
 

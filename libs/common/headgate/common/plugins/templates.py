@@ -35,7 +35,7 @@ _LIMIT: Final = ("count", "time_window", "rate", "burst", "conn")
 _RULES: Final = tuple(f"rules.*.{name}" for name in ("key", *_LIMIT))
 _FORWARD_AUTH: Final = ("extra_headers.*", "signin", "uri", "cache.key")
 _LOGGERS: Final = ("file-logger", "http-logger", "kafka-logger", "syslog", "tcp-logger", "udp-logger")
-_LOG_FORMAT: Final = "log_format.**"
+_LOG_FORMAT: Final = ("log_format.**", "log_format_extra.**")
 _STEPS: Final = tuple(
     f"{program}.*{inner}" for program in ("server", "steps", "errors.*.steps") for inner in ("", ".steps.*")
 )
@@ -68,9 +68,9 @@ _TEMPLATES: Final[Mapping[str, tuple[_Place, ...]]] = MappingProxyType(
         "response-rewrite": _all("headers.set.*", "headers.add.*", "headers.*", phase=Phase.ANSWER),
         "satisfy-any": _all(*(f"forward-auth.{path}" for path in _FORWARD_AUTH)),
         "workflow": _all(*(f"rules.*.actions.*.1.{path}" for path in (*_LIMIT, *_RULES))),
-        **dict.fromkeys(_LOGGERS, _all(_LOG_FORMAT, phase=Phase.END)),
-        "elasticsearch-logger": _all(_LOG_FORMAT, "field.index", phase=Phase.END),
-        "loki-logger": _all(_LOG_FORMAT, "log_labels.*", phase=Phase.END),
+        **dict.fromkeys(_LOGGERS, _all(*_LOG_FORMAT, phase=Phase.END)),
+        "elasticsearch-logger": _all(*_LOG_FORMAT, "field.index", phase=Phase.END),
+        "loki-logger": _all(*_LOG_FORMAT, "log_labels.*", phase=Phase.END),
     }
 )
 _NAMES: Final[Mapping[str, tuple[_Place, ...]]] = MappingProxyType(

@@ -14,8 +14,8 @@ from pydantic.fields import FieldInfo
 from headgate.common.resources import JsonObject
 from headgate.translator.manifests.reading import as_list, as_object, as_text
 from headgate.translator.manifests.verdicts import Verdict
-from headgate.translator.world.acme_settings import DIRECTORIES
 from headgate.translator.world.entry_point_settings import EntryPointSettings, read_entry_points
+from headgate.translator.world.resolver_settings import DIRECTORIES
 
 _POINTS: Final = "entrypoints."
 _RESOLVERS: Final = "certificatesresolvers."

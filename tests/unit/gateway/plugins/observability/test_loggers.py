@@ -59,6 +59,18 @@ async def entries(tmp_path: Path, config: dict[str, Any], **given: Any) -> list[
     return [json.loads(line) for line in written.read_text().splitlines()] if written.exists() else []
 
 
+EXTRA = {"log_format_extra": {"agent": "edge-$host", "route_id": "mine", "within": {"uri": "$uri"}}}
+
+
+async def test_members_are_added_to_an_entry_that_lacks_them(tmp_path) -> None:
+    (entry,) = await entries(tmp_path, EXTRA)
+    assert (entry["agent"], entry["within"], entry["route_id"]) == ("edge-a.example", {"uri": "/a"}, "a|r")
+
+
+async def test_no_members_are_added_to_a_format(tmp_path) -> None:
+    assert await entries(tmp_path, {**EXTRA, "log_format": {"a": "b"}}) == [{"a": "b", "route_id": "a|r"}]
+
+
 async def test_entry_says_all_that_is_known(tmp_path) -> None:
     (entry,) = await entries(tmp_path, {})
     assert entry["client_ip"] == "192.0.2.1"

@@ -6,7 +6,8 @@ from pydantic import Field, JsonValue, field_validator, model_validator
 
 from headgate.common.plugins.config import PluginConfig, SecretText
 from headgate.common.plugins.expressions import Expressions, HeadExpressions
-from headgate.common.plugins.fields import HeaderName, check_url
+from headgate.common.plugins.fields import HeaderName, HeaderValue, check_url, configured_value
+from headgate.common.secret import Secret
 
 MAX_LABELS: Final = 30
 """Of an entry; more would make a stream for nearly every entry."""
@@ -22,6 +23,8 @@ class LoggerConfig(PluginConfig):
     log_format: dict[str, JsonValue] | None = None
     """Names, and templates of their values: `{"host": "$host", "took": "$request_time"}`. By default an entry says all
     that Apache APISIX says, headers with credentials included."""
+    log_format_extra: dict[str, JsonValue] | None = None
+    """Members that are added to an entry that says all by default, unless it has them."""
     include_req_body: bool = False
     """Wait for the request's body, and log it."""
     include_req_body_expr: Expressions = ()
@@ -97,7 +100,21 @@ class PostedConfig(BatchConfig):
     def _check_addresses(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for address in value:
             check_url(address)
+            if "?" in address or "#" in address:
+                raise ValueError(f"{address[:80]!r} must end with its path, as that of the interface follows")
         return value
+
+    @field_validator("headers")
+    @classmethod
+    def _check_headers(cls, value: dict[str, Secret[str]]) -> dict[str, Secret[str]]:
+        for text in value.values():
+            configured_value(text.reveal())
+        return value
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """URLs of all servers."""
+        return self.endpoint_addrs
 
 
 class LokiLoggerConfig(PostedConfig, plugin="loki-logger"):
@@ -105,13 +122,15 @@ class LokiLoggerConfig(PostedConfig, plugin="loki-logger"):
 
     endpoint_uri: str = Field(default="/loki/api/v1/push", min_length=1, pattern="^/")
     """Path of the interface that takes entries."""
-    tenant_id: str = "fake"
+    tenant_id: HeaderValue = "fake"
     """Sent as `X-Scope-OrgID`."""
-    log_labels: dict[str, str] = Field(default_factory=lambda: {"job": "headgate"}, min_length=1, max_length=MAX_LABELS)
+    log_labels: dict[str, str] = Field(default_factory=lambda: {"job": "apisix"}, min_length=1, max_length=MAX_LABELS)
     """Labels of entries, and templates of their values: `{"host": "$host"}`. Entries with the same values make one
     stream."""
     timeout: int = Field(default=3000, ge=1, le=60_000)
     """Milliseconds."""
+    ssl_verify: bool = False
+    """Check the server's certificate."""
     keepalive: bool = True
     """Taken for compatibility, as the two that follow: connections are kept and shared by all loggers."""
     keepalive_timeout: int = Field(default=60_000, ge=1000)
@@ -125,7 +144,7 @@ class ElasticsearchField(PluginConfig):
     """Name of the index, with the day in it if that is wanted: `requests-{%Y.%m.%d}`, by `strftime`, in UTC. It may
     have variables: `requests-$host`."""
     type: str | None = None
-    """Type of the documents, for releases before 7."""
+    """Type of the documents, for Elasticsearch before 7; Apache APISIX asks the server for its release instead."""
 
 
 class ElasticsearchLogin(PluginConfig):
@@ -138,10 +157,31 @@ class ElasticsearchLogin(PluginConfig):
 class ElasticsearchLoggerConfig(PostedConfig, plugin="elasticsearch-logger"):
     """Fields of `elasticsearch-logger`."""
 
+    endpoint_addrs: tuple[str, ...] = Field(default=(), max_length=MAX_ENDPOINTS)
+    """URLs of servers, of which each batch goes to one that is drawn: `http://elasticsearch.logging:9200`."""
+    endpoint_addr: str | None = None
+    """The same with one URL, in the form of older releases."""
     field: ElasticsearchField
     auth: ElasticsearchLogin | None = None
     timeout: int = Field(default=10, ge=1, le=600)
     """Seconds."""
+
+    @field_validator("endpoint_addr")
+    @classmethod
+    def _check_address(cls, value: str | None) -> str | None:
+        cls._check_addresses((value,) if value is not None else ())
+        return value
+
+    @model_validator(mode="after")
+    def _check_that_one_form_is_used(self) -> Self:
+        if bool(self.endpoint_addrs) == (self.endpoint_addr is not None):
+            raise ValueError("must have either endpoint_addrs or endpoint_addr, with a URL at least")
+        return self
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """URLs of all servers."""
+        return (self.endpoint_addr,) if self.endpoint_addr is not None else self.endpoint_addrs
 
 
 class KafkaLogin(PluginConfig):

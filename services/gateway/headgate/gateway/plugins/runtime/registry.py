@@ -93,9 +93,12 @@ class PluginRegistry:
             # Without the cause: a model's own words may hold what the user wrote.
             raise _refused(fault) from None
         try:
-            return kind(config, services)
+            plugin = kind(config, services)
         except Exception as error:
             raise PluginRefused(use.name, "config", f"{error or type(error).__name__}") from error
+        if use.is_nested:
+            plugin.is_nested = True
+        return plugin
 
     def _read_config(self, kind: _Kind, use: PluginUse, unseal: Unseal) -> PluginConfig:
         """Read what a plugin is told, once for all that are told the same. Raises PluginFault, PluginRefused."""
@@ -114,21 +117,15 @@ class PluginRegistry:
         """
         kind = self._kinds.get(use.name)
         if kind is None or not kind.is_shareable or use.secrets or use.fault:
-            return self._placed_plugin(use, services, unseal)
+            return self.make(use, services, unseal)
         owner = services.owner if kind.is_of_owner else ""
         told = f"{use.name}|{use.is_nested}|{owner}|{written.decode()}"
         shared = self._shared.get(told)
         # Plugins call upstreams and files through their services, so that they belong to one gateway.
         if shared is None or shared.services.shared is not services.shared:
             of_all = replace(services, scope="", path=None, owner=owner)
-            shared = self._shared.put(told, self._placed_plugin(use, of_all, unseal))
+            shared = self._shared.put(told, self.make(use, of_all, unseal))
         return shared
-
-    def _placed_plugin(self, use: PluginUse, services: PluginServices, unseal: Unseal) -> Plugin[Any]:
-        plugin = self.make(use, services, unseal)
-        if use.is_nested:
-            plugin.is_nested = True
-        return plugin
 
     def are_shareable(self, uses: Iterable[PluginUse]) -> bool:
         """Tell whether routes that have these plugins may share one chain. Secrets are opened for each route."""
@@ -168,7 +165,7 @@ class PluginRegistry:
             if of_route and is_first:
                 plugin = self._shared_plugin(use, written, services, unseal)
             else:
-                plugin = self._placed_plugin(use, services, unseal)
+                plugin = self.make(use, services, unseal)
             meta = read_meta(use)
             if not meta.disable:
                 phase = body_is_read(use.name, use.config) if b"post_arg" in written else None

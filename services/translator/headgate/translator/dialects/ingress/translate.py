@@ -118,7 +118,7 @@ def translate_ingress(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) ->
         identity=identify(ref, manifest),
         shares_hosts_with=policy.shares_hosts_with,
         hosts=hosts,
-        # Whoever checks an object by itself asks for its problems alone, and policies of routes add none.
+        # A check of an object by itself reads nothing of the fragment but its problems; policies of routes add none.
         routes=tuple(routes if is_canary or lookups.is_assumed else _with_policies(routes, ref, policy, nginx)),
         backends=(
             *_backend_uses(spec, backends, written),

@@ -15,7 +15,7 @@ from headgate.common.sealing import Purpose, Sealer, Unsealer
 from headgate.common.stores import DeltaLogWriter
 from headgate.translator.leading.acme.authority import Authority, read_key
 from headgate.translator.leading.acme.keys import new_key, to_pem
-from headgate.translator.world.acme_settings import ResolverSettings
+from headgate.translator.world.resolver_settings import ResolverSettings
 
 _log = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from josepy.jwk import JWK, JWKEC
 
 from headgate.common.release import release
 from headgate.translator.leading.acme.errors import OrderFailed
-from headgate.translator.world.acme_settings import ResolverSettings
+from headgate.translator.world.resolver_settings import ResolverSettings
 
 _TIMEOUT_S: Final = 30
 _ORDER_LIMIT: Final = timedelta(seconds=120)

@@ -32,7 +32,7 @@ from headgate.translator.leading.acme.keys import answering_certificate, issued,
 from headgate.translator.leading.acme.schedule import FailureBudget, due_at, failed
 from headgate.translator.settings import TranslatorSettings
 from headgate.translator.translation import Translation
-from headgate.translator.world.acme_settings import ResolverSettings
+from headgate.translator.world.resolver_settings import ResolverSettings
 
 _log = logging.getLogger(__name__)
 

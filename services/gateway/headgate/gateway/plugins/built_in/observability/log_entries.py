@@ -34,6 +34,7 @@ class LoggerPlugin(Plugin[C]):
     def __init__(self, config: C, services: PluginServices) -> None:
         super().__init__(config, services)
         self._format = _compile_object(config.log_format) if config.log_format is not None else None
+        self._extra = _compile_object(config.log_format_extra) if config.log_format_extra else None
         self._takes_request = compile_expressions(config.include_req_body_expr)
         self._needs_body = looks_at_body(config.include_req_body_expr)
         self._takes_response = compile_expressions(config.include_resp_body_expr)
@@ -97,6 +98,8 @@ class LoggerPlugin(Plugin[C]):
         """Make the entry of a request that has ended, in JSON."""
         if self._format is None:
             entry = self._full(request, status, seconds)
+            if self._extra is not None:
+                entry = {**self._extra(request), **entry}
         else:
             entry = self._format(request)
             entry.setdefault("route_id", request.route)
@@ -106,7 +109,7 @@ class LoggerPlugin(Plugin[C]):
                 within = entry.setdefault(name, {})
                 if isinstance(within, dict):
                     within["body"] = body
-        return json.dumps(entry, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "replace")
+        return as_json(entry)
 
     def _seen(self, request: Request) -> "_Seen":
         """Return what was noted; nothing was where another plugin answered before."""
@@ -144,6 +147,11 @@ class LoggerPlugin(Plugin[C]):
             },
             "server": {"hostname": HOSTNAME, "version": "headgate"},
         }
+
+
+def as_json(value: object) -> bytes:
+    """Write JSON without spaces, on one line. Characters of bodies that UTF-8 has no bytes for become `?`."""
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "replace")
 
 
 def original_text(request: Request, *, with_body: bool) -> str:

@@ -6,15 +6,12 @@ https://grafana.com/docs/loki/latest/reference/loki-http-api/#ingest-logs
 import time
 from collections.abc import Sequence
 
-import msgspec
-
 from headgate.common.plugins.observability.loggers import LokiLoggerConfig
+from headgate.gateway.plugins.built_in.observability.log_entries import as_json
 from headgate.gateway.plugins.built_in.observability.posted_logger import PostedLogger
 from headgate.gateway.plugins.interface import Headers, PluginServices, Request
+from headgate.gateway.plugins.interface.variables import variable
 from headgate.gateway.plugins.kit.patterns import Template
-
-_Stamped = tuple[dict[str, str], str, str]
-"""Labels, nanoseconds since 1970, and the entry."""
 
 
 class LokiLogger(PostedLogger[LokiLoggerConfig]):
@@ -33,20 +30,20 @@ class LokiLogger(PostedLogger[LokiLoggerConfig]):
     def headers(self) -> Headers:
         """Return the headers, with the tenant."""
         headers = super().headers()
-        if "X-Scope-OrgID" not in headers:
-            headers.add("X-Scope-OrgID", self.config.tenant_id)
+        headers.set("X-Scope-OrgID", self.config.tenant_id)
         return headers
 
     def write(self, entry: bytes, request: Request) -> None:
-        """Take an entry, with its labels and its time."""
+        """Take an entry, with its labels and when the request began."""
         labels = {name: template.render(request) for name, template in self._labels.items()}
-        stamped: _Stamped = (labels, str(time.time_ns()), entry.decode())
-        super().write(msgspec.json.encode(stamped), request)
+        began_ns = time.time_ns() - round(float(variable(request, "request_time") or 0) * 1e9)
+        super().write(b"\n".join((as_json(labels), as_json([str(began_ns), entry.decode()]))), request)
 
     def body(self, entries: Sequence[bytes]) -> bytes:
         """Return entries by their labels."""
-        streams: dict[bytes, tuple[dict[str, str], list[tuple[str, str]]]] = {}
+        streams: dict[bytes, list[bytes]] = {}
         for entry in entries:
-            labels, at, line = msgspec.json.decode(entry, type=_Stamped)
-            streams.setdefault(msgspec.json.encode(labels), (labels, []))[1].append((at, line))
-        return msgspec.json.encode({"streams": [{"stream": each, "values": said} for each, said in streams.values()]})
+            labels, _, value = entry.partition(b"\n")
+            streams.setdefault(labels, []).append(value)
+        written = (b'{"stream":%b,"values":[%b]}' % (labels, b",".join(said)) for labels, said in streams.items())
+        return b'{"streams":[%b]}' % b",".join(written)
