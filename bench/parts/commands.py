@@ -9,7 +9,7 @@ import shutil
 import statistics
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -107,15 +107,22 @@ def measure_commands(plan: CommandsPlan, folder: Path) -> CommandsResult:
         _cost("headgate check", of_shared, plan, ["check", str(shared)]),
         _cost("headgate check", of_own, plan, ["check", str(own)]),
     ]
-    with start_origin(folder / "origin", [], named_ports=[port]), Stack(own, folder) as stack:
-        stack.wait_until_serving(site_host(plan.ingresses - 1), str(port), _READY_S)
+    with start_origin(folder / "origin", [], named_ports=[port]):
+        costs += _costs_beside(shared, of_shared, plan, str(port), {"headgate plan": asked["headgate plan"]})
+        costs += _costs_beside(own, of_own, plan, str(port), asked)
+    return CommandsResult(costs)
+
+
+def _costs_beside(
+    served: Path, of: str, plan: CommandsPlan, port: str, asked: Mapping[str, Sequence[str]]
+) -> Iterator[Cost]:
+    """Serve manifests, and run commands that ask about them."""
+    with Stack(served, served.with_name(f"{served.name}-stack")) as stack:
+        stack.wait_until_serving(site_host(plan.ingresses - 1), port, _READY_S)
         time.sleep(_SETTLE_S)
         for name, words in asked.items():
             flags = [f"--data-dir={stack.data_dir}"]
-            costs.append(
-                _cost(name, f"a running Headgate, {of_own}", plan, [words[0], *flags, *words[1:]], codes=(0, 1))
-            )
-    return CommandsResult(costs)
+            yield _cost(name, f"a running Headgate, {of}", plan, [words[0], *flags, *words[1:]], codes=(0, 1))
 
 
 def _write_shared(folder: Path, plan: CommandsPlan, port: int) -> None:
