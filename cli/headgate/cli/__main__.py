@@ -22,6 +22,7 @@ SECTIONS = {
     },
     "Ask a running Headgate": {
         "routes": LazyCommand(".routes:routes", "List what is served: hosts, paths, backends, sources."),
+        "top": LazyCommand(".top:top", "Show what traffic there is now: rates, failures, durations."),
         "consumers": LazyCommand(".consumers:consumers", "List whom routes recognise, and by what."),
         "certificates": LazyCommand(
             ".certificates:certificates", "List when certificates end, their hosts and Secrets."

@@ -12,6 +12,7 @@ from headgate.common.stores import (
     HeartbeatBoard,
     SnapshotStore,
     StatusBoard,
+    TrafficBoard,
 )
 from headgate.common.stores.memory.stores import MemoryStores
 
@@ -23,6 +24,7 @@ class Tables(Protocol):
 
     snapshots: SnapshotStore
     heartbeats: HeartbeatBoard
+    traffic: TrafficBoard
 
 
 class Stores(Tables, Protocol):

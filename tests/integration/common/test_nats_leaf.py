@@ -4,7 +4,7 @@ import asyncio
 import json
 import re
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from fakes.peers.echo import EchoServer
 from fakes.service_process import running_service
 from fakes.stores.fallible_link import FallibleLink
 from fakes.stores.nats_cluster import DEPLOYED, EDGE, NatsCluster, leaf_node, nats_cluster, password_of
+from fakes.traffic import of_route, summary
 from fakes.translator.manifests import ingress, service, write
 from fakes.waiting import until
 from headgate.common.admission import Opinion, Outcome, Proposal
@@ -30,6 +31,7 @@ from headgate.common.sealing import load_or_create_key_pair
 from headgate.common.service.tasks import cancel
 from headgate.common.stores import DeltaSelection
 from headgate.common.stores.nats import FOR_WATCHERS, NatsStores, Upkeep
+from headgate.common.stores.nats.traffic import NatsTrafficBoard
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
 BOUND_S = 40.0
@@ -129,6 +131,22 @@ async def test_a_translator_answers_a_watcher_of_an_edge(centre: NatsCluster) ->
                     heard.append(await ask_for_opinion(ours, "default", proposal, 2.0))
         await cancel(answering)
     assert heard == [judged]
+
+
+async def test_the_centre_hears_of_the_traffic_of_an_edge(centre: NatsCluster) -> None:
+    told = summary(of_route("a|r"))
+    async with (
+        leaf_node(centre) as leaf,
+        leaf.connect("gateway") as theirs,
+        centre.connect("reader") as ours,
+        aclosing(NatsTrafficBoard(ours).listen("default")) as heard,
+    ):
+        listening = asyncio.ensure_future(anext(heard))
+        async with asyncio.timeout(BOUND_S):
+            while not listening.done():
+                await NatsTrafficBoard(theirs).tell(told)
+                await asyncio.sleep(0.05)
+        assert listening.result() == told
 
 
 async def test_a_user_is_added_by_a_reload_while_an_edge_is_connected(centre: NatsCluster) -> None:
@@ -297,5 +315,6 @@ async def test_the_rights_of_an_edge_are_those_of_its_services_by_the_centres_do
     watcher, gateway = rights("watcher-local.conf", "WATCHER_LOCAL"), rights("roles.conf", "GATEWAY")
     assert rights("leaf-roles.conf", "WATCHER_LOCAL") == (by_domain(watcher[0]), watcher[1])
     assert rights("leaf-roles.conf", "GATEWAY") == (by_domain(gateway[0]), gateway[1])
-    said = by_domain(watcher[0] | gateway[0]) | {"headgate.admission.local.default"}  # which is in the first set, too
+    named = {"headgate.admission.local.default", "headgate.traffic.default.*.*"}  # which are in the first set, too
+    said = by_domain(watcher[0] | gateway[0]) | named
     assert rights("edge-local.conf", "EDGE_LOCAL") == (said, watcher[1] | gateway[1])

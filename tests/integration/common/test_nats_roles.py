@@ -22,6 +22,7 @@ from fakes.gateway.tls import SelfSigned
 from fakes.peers.echo import EchoServer
 from fakes.service_process import running_service
 from fakes.stores.nats_cluster import NatsCluster, nats_cluster
+from fakes.traffic import of_route, summary
 from fakes.translator.manifests import ingress, service, write
 from headgate.common.acme import CertificateState, certificate_ref, state_delta
 from headgate.common.admission import Opinion, Outcome, Proposal
@@ -168,6 +169,7 @@ HEARTBEATS: Operations = {
         Heartbeat(replica="g", worker=0, table="t", version=None, at=NOW)
     ),
 }
+TRAFFIC: Operations = {"tell of traffic": lambda stores: stores.traffic.tell(summary(of_route("a|r")))}
 UPKEEP: Operations = {
     "empty the log": purge_other,
     "delete a stream": lambda stores: stores.bus.request("$JS.API.STREAM.DELETE.HEADGATE_DELTAS", b"{}"),
@@ -291,6 +293,7 @@ PERMITTED: dict[str, Operations] = {
         "fetch a chunk": lambda stores: stores.snapshots.get_chunk(NAME),
         "look whether others can": lambda stores: stores.ensure(FOR_GATEWAYS),
         **HEARTBEATS,
+        **TRAFFIC,
     },
     "watcher-local": {**deltas_of("local"), **asks_of("local")},
     "watcher-paris": {**deltas_of("paris"), **asks_of("paris")},
@@ -304,6 +307,7 @@ PERMITTED: dict[str, Operations] = {
         "fetch a chunk": lambda stores: stores.snapshots.get_chunk(NAME),
         "list revisions": lambda stores: stores.snapshots.versions("roles"),
         "see who lives": lambda stores: stores.heartbeats.live(),
+        "listen to traffic": lambda stores: follow(stores.traffic.listen("roles")),
     },
     "admin": {**deltas_of("local"), "commit": commit, **STATUSES, **HEARTBEATS},
 }

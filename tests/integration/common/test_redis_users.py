@@ -10,10 +10,12 @@ from datetime import UTC, datetime
 import pytest
 
 from fakes.stores.redis import RedisServer, linked, real_redis, users
+from fakes.traffic import of_route, summary
 from fakes.waiting import until
 from headgate.common.errors import NotPermitted, StoreError
 from headgate.common.heartbeats import Heartbeat
 from headgate.common.leadership.leases import Lease
+from headgate.common.service.tasks import cancel
 from headgate.common.snapshot import Chunk, ChunkName, Manifest, Version, digest_of
 from headgate.common.stores.redis.link import RedisLink
 from headgate.common.stores.redis.stores import tables_on
@@ -93,8 +95,16 @@ async def work_as_gateway(server: RedisServer) -> None:
             await reading.heartbeats.beat(BEAT)
             await reading.heartbeats.beat(BEAT.model_copy(update={"replica": "other"}))
             assert len(await tables.heartbeats.live()) == 2
+            await reading.traffic.tell(summary(of_route("a|r")))
             await reading.heartbeats.remove(BEAT)
             assert len(await tables.heartbeats.live()) == 1
+
+
+async def tells(server: RedisServer) -> None:
+    async with acting_as(server, "gateway") as (_, tables):
+        while True:
+            await tables.traffic.tell(summary(of_route("a|r")))
+            await asyncio.sleep(0.01)
 
 
 async def work_as_reader(server: RedisServer) -> None:
@@ -109,6 +119,12 @@ async def work_as_reader(server: RedisServer) -> None:
         assert await tables.snapshots.get_manifest("default", pointer.version) == manifest(1)
         assert await tables.snapshots.get_chunk(NAME) == CONTENT
         assert await tables.heartbeats.live() == [BEAT]
+        telling = asyncio.create_task(tells(server))
+        try:
+            async with aclosing(tables.traffic.listen("default")) as heard:
+                assert await anext(heard) == summary(of_route("a|r"))
+        finally:
+            await cancel(telling)
 
 
 WORK = {"translator": work_as_translator, "gateway": work_as_gateway, "reader": work_as_reader}

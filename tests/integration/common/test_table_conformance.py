@@ -8,6 +8,7 @@ import pytest
 
 from fakes.stores.implementations import IMPLEMENTATIONS, NOW, Tables
 from fakes.stores.redis import real_tables
+from fakes.traffic import of_endpoint, of_route, summary
 from headgate.common.errors import Conflict, NotFound
 from headgate.common.heartbeats import Heartbeat
 from headgate.common.snapshot import Chunk, ChunkName, Manifest, Pin, Pointer, Version, digest_of
@@ -220,3 +221,22 @@ async def test_a_worker_that_takes_its_announcement_back_is_gone(tables: Tables)
     await tables.heartbeats.remove(heartbeat("gw"))
     await tables.heartbeats.remove(heartbeat("never there"))
     assert await tables.heartbeats.live() == []
+
+
+# --- traffic
+
+
+async def test_who_listens_hears_what_is_told_of_a_table(tables: Tables) -> None:
+    told = summary(of_route("a|r"), of_endpoint("10.0.0.1:80"), table="a.b")
+    async with aclosing(tables.traffic.listen("a.b")) as heard:
+        listening = asyncio.ensure_future(anext(heard))
+        async with asyncio.timeout(20):
+            while not listening.done():
+                await tables.traffic.tell(summary(of_route("b|r")))
+                await tables.traffic.tell(told)
+                await asyncio.sleep(0.02)
+        assert listening.result() == told
+
+
+async def test_traffic_is_told_without_a_listener(tables: Tables) -> None:
+    await tables.traffic.tell(summary(of_route("a|r")))

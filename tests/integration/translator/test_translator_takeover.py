@@ -76,7 +76,7 @@ def translator(
 async def tables_in(place: str, stores: NatsStores) -> AsyncIterator[tuple[str, TableStores]]:
     """The stores of tables, and the flag that says where they are."""
     if place == "nats":
-        yield ON_NATS, TableStores(stores.snapshots, stores.heartbeats, stores.leases)
+        yield ON_NATS, TableStores(stores.snapshots, stores.heartbeats, stores.leases, stores.traffic)
     else:
         async with real_redis() as redis, linked(redis.target) as link:
             yield redis.url, tables_on(link)

@@ -12,6 +12,7 @@ from headgate.gateway.observability.traffic_metrics import EndpointFamilies
 from headgate.gateway.proxy.consumer_traffic import ConsumerTraffic
 from headgate.gateway.proxy.pools import PoolRegistry
 from headgate.gateway.proxy.stats import ProxyStats
+from headgate.gateway.proxy.traffic import latency_bucket
 from unit.gateway.test_traffic_metrics import counted, scrape
 
 
@@ -19,7 +20,7 @@ def shown(stats: ProxyStats, *hosts: VirtualHost) -> str:
     pools = PoolRegistry()
     directory = EndpointDirectory(pools)
     one = compile_upstream(upstream("one", endpoint(1)), directory, 0)
-    one.slots[0].open_pool().traffic.count(200, 2, 0.002, 0, 0)
+    one.slots[0].open_pool().traffic.count(200, latency_bucket(0.002), 0.002, 0, 0)
     table = compiled(hosts).table
     assert table is not None
     return scrape(ApisixFamilies(stats, EndpointFamilies(pools, directory), lambda: table.hosts))
@@ -39,7 +40,7 @@ def test_statuses_have_the_labels_of_apisix() -> None:
 
 def test_latencies_are_in_milliseconds() -> None:
     stats = ProxyStats()
-    counted(stats).count(200, 2, 0.002, 0, 0)
+    counted(stats).count(200, latency_bucket(0.002), 0.002, 0, 0)
     text = shown(stats)
     labels = 'consumer="",{}node="",route="h|r",service="up",type="request"}}'
     assert "apisix_http_latency_bucket{" + labels.format('le="1",') + " 0.0" in text
@@ -54,7 +55,7 @@ def test_the_time_of_endpoints_is_that_of_nodes() -> None:
 
 def test_bytes_and_connections_are_told_apart_by_type_and_state() -> None:
     stats = ProxyStats()
-    counted(stats).count(200, 0, 0.001, 10, 1000)
+    counted(stats).count(200, latency_bucket(0.001), 0.001, 10, 1000)
     stats.connections = 5
     stats.refused_connection("all")
     text = shown(stats)
@@ -70,8 +71,8 @@ def test_consumers_are_shown_by_their_names() -> None:
     consumers = ConsumerTraffic(9)
     stats = ProxyStats(consumers=consumers)
     traffic = counted(stats)
-    consumers.count(traffic, "jack", 200, 2, 0.002, 10, 1000)
-    traffic.count(200, 2, 0.002, 10, 1000)
+    consumers.count(traffic, "jack", 200, latency_bucket(0.002), 0.002, 10, 1000)
+    traffic.count(200, latency_bucket(0.002), 0.002, 10, 1000)
     traffic.count(401, 0, 0.0, 0, 5)
     text = shown(stats)
     labels = '{}consumer="{}",{}node="",route="h|r",service="up"'
@@ -89,7 +90,7 @@ def test_consumers_are_shown_by_their_names() -> None:
 @pytest.mark.parametrize("name", ["apisix_http_status", "apisix_bandwidth", "apisix_http_requests_total"])
 def test_names_survive_the_joining_of_workers(name: str) -> None:
     stats = ProxyStats()
-    counted(stats).count(200, 0, 0.001, 10, 1000)
+    counted(stats).count(200, latency_bucket(0.001), 0.001, 10, 1000)
     names = {sample.name for family in text_string_to_metric_families(shown(stats)) for sample in family.samples}
     assert name in names
 
@@ -111,7 +112,7 @@ DASHBOARD = {
 
 def test_queries_of_the_dashboard_find_their_metrics_and_labels() -> None:
     stats = ProxyStats()
-    counted(stats).count(200, 0, 0.001, 10, 1000)
+    counted(stats).count(200, latency_bucket(0.001), 0.001, 10, 1000)
     samples = [one for each in text_string_to_metric_families(shown(stats)) for one in each.samples]
     for name, labels in DASHBOARD.items():
         found = [one.labels.keys() for one in samples if one.name == name]

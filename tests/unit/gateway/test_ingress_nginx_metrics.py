@@ -6,6 +6,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from fakes.gateway.tls_listener import entry
 from headgate.gateway.observability.ingress_nginx_metrics import IngressNginxFamilies
 from headgate.gateway.proxy.stats import ProxyStats
+from headgate.gateway.proxy.traffic import latency_bucket
 from headgate.gateway.settings import GatewaySettings
 from headgate.gateway.tls.server import CertificateStore
 from unit.gateway.test_traffic_metrics import counted, scrape
@@ -30,9 +31,9 @@ def of(found: list[tuple[str, dict[str, str], float]], name: str) -> list[tuple[
 def test_requests_are_told_apart_by_ingress_path_service_and_status() -> None:
     stats = ProxyStats()
     traffic = counted(stats, ROUTE, UPSTREAM)
-    traffic.count(200, 2, 0.002, 10, 1000)
-    traffic.count(503, 2, 0.002, 0, 5)
-    traffic.count(0, 2, 0.002, 0, 0)
+    traffic.count(200, latency_bucket(0.002), 0.002, 10, 1000)
+    traffic.count(503, latency_bucket(0.002), 0.002, 0, 5)
+    traffic.count(0, latency_bucket(0.002), 0.002, 0, 0)
     found = of(samples(stats), "requests")
     assert {labels["status"]: value for labels, value in found} == {"200": 1, "503": 1, "499": 1}
     labels = found[0][0]
@@ -52,8 +53,12 @@ def test_requests_that_no_route_takes_are_of_no_ingress() -> None:
 def test_routes_that_ingress_nginx_does_not_tell_apart_are_one_series() -> None:
     stats = ProxyStats()
     for number, name in enumerate(("exact /cart", "prefix /cart", "location regex* /cart")):
-        counted(stats, f"shop.example|paris/shop/web {name}", f"paris/shop/cart:{80 + number}").count(200, 2, 0.5, 1, 2)
-    counted(stats, "shop.example|london/shop/web prefix /cart", "london/shop/cart:80").count(503, 2, 0.5, 1, 2)
+        counted(stats, f"shop.example|paris/shop/web {name}", f"paris/shop/cart:{80 + number}").count(
+            200, latency_bucket(0.5), 0.5, 1, 2
+        )
+    counted(stats, "shop.example|london/shop/web prefix /cart", "london/shop/cart:80").count(
+        503, latency_bucket(0.5), 0.5, 1, 2
+    )
     found = samples(stats)
     assert sorted((labels["status"], value) for labels, value in of(found, "requests")) == [("200", 3), ("503", 1)]
     for name, total in (("request_duration_seconds_sum", 2.0), ("request_size_sum", 4), ("response_size_count", 4)):
@@ -83,14 +88,14 @@ def test_no_series_is_there_twice() -> None:
 )
 def test_paths_are_read_of_every_kind_of_route(name: str, ingress: str, path: str) -> None:
     stats = ProxyStats()
-    counted(stats, f"shop.example|{name}", UPSTREAM).count(200, 2, 0.002, 10, 1000)
+    counted(stats, f"shop.example|{name}", UPSTREAM).count(200, latency_bucket(0.002), 0.002, 10, 1000)
     ((labels, _),) = of(samples(stats), "requests")
     assert (labels["ingress"], labels["path"]) == (ingress, path)
 
 
 def test_durations_and_sizes_are_histograms() -> None:
     stats = ProxyStats()
-    counted(stats, ROUTE, UPSTREAM).count(200, 2, 0.002, 10, 1000)
+    counted(stats, ROUTE, UPSTREAM).count(200, latency_bucket(0.002), 0.002, 10, 1000)
     found = samples(stats)
     buckets = {labels["le"]: value for labels, value in of(found, "request_duration_seconds_bucket")}
     assert (buckets["0.001"], buckets["0.0025"], buckets["+Inf"]) == (0, 1, 1)
@@ -137,7 +142,7 @@ there are none: `nginx_ingress_controller_success`, `_config_last_reload_success
 
 def test_queries_of_the_dashboards_find_their_metrics_and_labels() -> None:
     stats = ProxyStats()
-    counted(stats, ROUTE, UPSTREAM).count(200, 0, 0.001, 10, 1000)
+    counted(stats, ROUTE, UPSTREAM).count(200, latency_bucket(0.001), 0.001, 10, 1000)
     found = samples(stats, "a.example")
     for name, labels in DASHBOARDS.items():
         there = of(found, name)

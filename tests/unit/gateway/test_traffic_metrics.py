@@ -11,7 +11,7 @@ from headgate.gateway.model.connection import PLAIN
 from headgate.gateway.observability.traffic_metrics import EndpointFamilies, RouteFamilies, gone_routes
 from headgate.gateway.proxy.pools import PoolRegistry
 from headgate.gateway.proxy.stats import ProxyStats
-from headgate.gateway.proxy.traffic import RouteTraffic
+from headgate.gateway.proxy.traffic import RouteTraffic, latency_bucket
 
 
 class Of:
@@ -38,8 +38,8 @@ def counted(stats: ProxyStats, name: str = "h|r", to: str = "up") -> RouteTraffi
 def test_requests_are_shown_by_route_upstream_and_code() -> None:
     stats = ProxyStats()
     traffic = counted(stats)
-    traffic.count(200, 0, 0.0004, 10, 1000)
-    traffic.count(503, 0, 0.0004, 0, 5)
+    traffic.count(200, latency_bucket(0.0004), 0.0004, 10, 1000)
+    traffic.count(503, latency_bucket(0.0004), 0.0004, 0, 5)
     text = scrape(RouteFamilies(stats))
     assert 'headgate_requests_total{code="200",route="h|r",upstream="up"} 1.0' in text
     assert 'headgate_requests_total{code="503",route="h|r",upstream="up"} 1.0' in text
@@ -50,8 +50,8 @@ def test_requests_are_shown_by_route_upstream_and_code() -> None:
 def test_latency_buckets_are_cumulative() -> None:
     stats = ProxyStats()
     traffic = counted(stats)
-    for bucket in (0, 2, 16):
-        traffic.count(200, bucket, 1.5, 0, 0)
+    for seconds in (0.0005, 0.002, 61.0):
+        traffic.count(200, latency_bucket(seconds), 1.5, 0, 0)
     text = scrape(RouteFamilies(stats))
     assert 'headgate_request_duration_seconds_bucket{le="0.0005",route="h|r",upstream="up"} 1.0' in text
     assert 'headgate_request_duration_seconds_bucket{le="60.0",route="h|r",upstream="up"} 2.0' in text

@@ -1,4 +1,7 @@
+from math import inf
+
 from fakes.gateway.proxied import OK, answering, proxied
+from headgate.common.traffic import BOUNDS_S
 from headgate.gateway.proxy.stats import ProxyStats
 from headgate.gateway.proxy.traffic import LATENCY_BOUNDS_S, Traffic, latency_bucket
 
@@ -68,14 +71,27 @@ async def test_requests_without_an_answer_are_counted() -> None:
 
 
 def test_a_duration_goes_into_the_bucket_of_the_next_bound() -> None:
-    assert [latency_bucket(seconds) for seconds in (0.0004, 0.0005, 0.0006, 60.0, 100.0)] == [
-        0,
-        0,
-        1,
-        len(LATENCY_BOUNDS_S) - 1,
-        len(LATENCY_BOUNDS_S),
-    ]
-    assert len(Traffic().buckets) == len(LATENCY_BOUNDS_S) + 1
+    seconds = (0.0, 0.0001, 0.00011, 0.001, 0.0011, 100.0, 101.0)
+    assert [latency_bucket(each) for each in seconds] == [0, 0, 1, 10, 11, len(BOUNDS_S) - 1, len(BOUNDS_S)]
+    assert len(Traffic().buckets) == len(BOUNDS_S) + 1
+
+
+def test_metrics_show_durations_in_fewer_buckets() -> None:
+    traffic = Traffic()
+    for seconds in (0.0001, 0.0004, 0.0005, 0.0006, 0.001, 30.0, 31.0, 60.0, 61.0, 1000.0):
+        traffic.count(200, latency_bucket(seconds), seconds, 0, 0)
+    shown = dict(zip((*LATENCY_BOUNDS_S, inf), traffic.by_bound(), strict=True))
+    assert {bound: count for bound, count in shown.items() if count} == {0.0005: 3, 0.001: 2, 30.0: 1, 60.0: 2, inf: 2}
+
+
+def test_what_is_new_is_told_once() -> None:
+    traffic, news = Traffic(), list[Traffic]()
+    traffic.count(200, 0, 0.0, 0, 0)
+    traffic.tell_by(news)
+    assert news == []
+    for _ in range(3):
+        traffic.count(200, 0, 0.0, 0, 0)
+    assert news == [traffic]
 
 
 class Named:

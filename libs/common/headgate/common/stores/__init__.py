@@ -15,6 +15,7 @@ from headgate.common.leadership.leases import Lease, StoredLease
 from headgate.common.resources import ObjectRef
 from headgate.common.snapshot import Chunk, ChunkName, Manifest, Pointer, Version
 from headgate.common.status import StatusUpdate
+from headgate.common.traffic import TrafficSummary
 
 TOMBSTONE_AGE_S = 7 * 24 * 3600.0
 """Longer than any reader is away and then goes on where it was, instead of reading again."""
@@ -310,6 +311,27 @@ class HeartbeatBoard(Protocol):
 
     async def live(self) -> Sequence[Heartbeat]:
         """Return the announcements that have not expired."""
+        ...
+
+
+class TrafficBoard(Protocol):
+    """What gateway workers say of their traffic, to those who listen at that moment: nothing of it is kept."""
+
+    async def tell(self, summary: TrafficSummary) -> None:
+        """Say what one worker's traffic was.
+
+        Raises:
+            StoreUnavailable: not now. It need not be said later.
+            NotPermitted: we may not say it here.
+        """
+        ...
+
+    def listen(self, table: str) -> AsyncGenerator[TrafficSummary]:
+        """Yield what is said of a table's traffic from now on, for ever. What is said during an outage is missing.
+
+        Raises:
+            NotPermitted: we may not listen; not every store tells.
+        """
         ...
 
 

@@ -16,6 +16,7 @@ from headgate.common.stores import (
     LeaseBoard,
     SnapshotStore,
     StatusBoard,
+    TrafficBoard,
 )
 from headgate.common.stores.settings import StoreSettings
 from headgate.common.stores.tables import TableStores
@@ -39,6 +40,7 @@ class Stores(NamedTuple):
     snapshots: SnapshotStore
     heartbeats: HeartbeatBoard
     leases: LeaseBoard
+    traffic: TrafficBoard
 
 
 def choose_redis(settings: StoreSettings, name: str, wait_s: float | None = None) -> OpenTables | None:
@@ -71,7 +73,7 @@ def open_tables(
 
 def tables_of(stores: "NatsStores") -> TableStores:
     """Return the stores of tables on NATS."""
-    return TableStores(stores.snapshots, stores.heartbeats, stores.leases)
+    return TableStores(stores.snapshots, stores.heartbeats, stores.leases, stores.traffic)
 
 
 def combine(stores: "NatsStores", tables: TableStores) -> Stores:

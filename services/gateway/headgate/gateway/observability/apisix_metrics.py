@@ -111,7 +111,7 @@ def _labels(route: RouteTraffic, consumer: str) -> Labels:
 
 def _histogram(name: str, labels: Labels, traffic: Traffic) -> Iterator[Sample]:
     total = 0
-    for bound, count in zip(_BOUNDS_MS, list(traffic.buckets), strict=True):
+    for bound, count in zip(_BOUNDS_MS, list(traffic.by_bound()), strict=True):
         total += count
         yield Sample(f"{name}_bucket", {**labels, "le": bound}, total)
     yield Sample(f"{name}_count", labels, total)

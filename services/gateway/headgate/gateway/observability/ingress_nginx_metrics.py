@@ -135,7 +135,7 @@ def _requests(rows: _Rows, name: str) -> Iterator[Sample]:
 def _durations(rows: _Rows, name: str) -> Iterator[Sample]:
     for labels, traffic in rows:
         everything, total = {**labels, "status": ""}, 0
-        for bound, count in zip(_BOUNDS, traffic.buckets, strict=True):
+        for bound, count in zip(_BOUNDS, traffic.by_bound(), strict=True):
             total += count
             yield Sample(f"{name}_bucket", {**everything, "le": bound}, total)
         yield Sample(f"{name}_count", everything, total)

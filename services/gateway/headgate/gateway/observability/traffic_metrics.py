@@ -92,7 +92,7 @@ class _TrafficFamilies:
     def _seconds(self, name: str) -> Iterator[Sample]:
         for labels, traffic in self._rows:
             total = 0
-            for bound, count in zip(_BOUNDS, list(traffic.buckets), strict=True):
+            for bound, count in zip(_BOUNDS, list(traffic.by_bound()), strict=True):
                 total += count
                 yield Sample(f"{name}_bucket", {**labels, "le": bound}, total)
             yield Sample(f"{name}_count", labels, total)

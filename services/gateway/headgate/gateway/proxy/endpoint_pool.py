@@ -9,7 +9,7 @@ from headgate.gateway.net.proxy_protocol import write_proxy_header
 from headgate.gateway.proxy.config import ProxyConfig
 from headgate.gateway.proxy.outbox import Outbox
 from headgate.gateway.proxy.peer import Peer
-from headgate.gateway.proxy.traffic import Traffic
+from headgate.gateway.proxy.traffic import EndpointTraffic
 
 if TYPE_CHECKING:
     from headgate.gateway.proxy.sides import UpstreamSide
@@ -58,7 +58,7 @@ class EndpointPool:
         """Requests that are under way on connections of this pool."""
         self.connects = 0
         """Connections opened, or tried to."""
-        self.traffic = Traffic()
+        self.traffic = EndpointTraffic(self.label)
         self.latency: MeasuresLatency | None = None
         """Learns how long answers take; None while nobody balances by that."""
         self._idle_timeout_s = spec.idle_timeout_s or config.upstream_idle_timeout_s

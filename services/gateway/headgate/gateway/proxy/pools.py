@@ -16,6 +16,7 @@ from headgate.gateway.proxy.fcgi.pool import FcgiPool
 from headgate.gateway.proxy.http1.pool import Http1Pool
 from headgate.gateway.proxy.http2.pool import Http2Pool
 from headgate.gateway.proxy.outbox import Outbox
+from headgate.gateway.proxy.traffic import Traffic
 
 _POOLS: Final[Mapping[str, type[EndpointPool]]] = {"h2": Http2Pool, "h2c": Http2Pool, "fcgi": FcgiPool}
 """By the endpoint's protocol; all others are HTTP/1.1."""
@@ -30,6 +31,8 @@ class PoolRegistry:
         self.outbox = Outbox()
         """Shared by both sides of the proxy."""
         self._pools: dict[tuple[str, int, ConnectionSpec], EndpointPool] = {}
+        self.news: list[Traffic] = []
+        """Traffic of endpoints that summaries have to tell of."""
 
     def get(self, address: str, port: int, spec: ConnectionSpec = PLAIN) -> EndpointPool:
         """Give the pool of an endpoint, the same for the same arguments."""
@@ -38,6 +41,7 @@ class PoolRegistry:
         if pool is None:
             make: type[EndpointPool] = _POOLS.get(spec.protocol, Http1Pool)
             pool = self._pools[key] = make(address, port, spec, self.config, self.outbox, self._dialler)
+            pool.traffic.tell_by(self.news)
         return pool
 
     def drop(self, address: str, port: int, spec: ConnectionSpec = PLAIN) -> None:

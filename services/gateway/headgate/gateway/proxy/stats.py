@@ -36,7 +36,7 @@ class Tally:
     def add(self, traffic: Traffic, *, is_routed: bool) -> None:
         """Add what was counted there."""
         buckets = self.buckets
-        for place, count in enumerate(traffic.buckets):
+        for place, count in enumerate(traffic.by_bound()):
             buckets[place] += count
         for status, count in traffic.statuses.items():
             if status >= 500 or (status == 404 and not is_routed):
@@ -64,8 +64,11 @@ class ProxyStats:
         """By route and upstream, those included that are shown together."""
         self.folded = 0
         """How many of them are shown together."""
+        self.news: list[Traffic] = []
+        """Traffic of routes that summaries have to tell of."""
         self.unrouted = RouteTraffic("", "")
         """Requests that no route took."""
+        self.unrouted.tell_by(self.news)
         self.unrouted_apart: dict[bytes, RouteTraffic] = {}
         """The same of hosts that are watched."""
         self._watched: frozenset[str] = frozenset()
@@ -107,6 +110,7 @@ class ProxyStats:
             is_folded = is_full and not self._is_watched(route)
             self.folded += is_folded
             traffic = self.routes[key] = RouteTraffic(route, upstream, self._other if is_folded else None)
+            traffic.tell_by(self.news)
         return traffic
 
     def _is_watched(self, route: str) -> bool:

@@ -1,24 +1,42 @@
 """What is counted of requests, by route and by endpoint: plain numbers that the hot path adds to."""
 
 from bisect import bisect_left
+from collections.abc import Iterator
 from typing import Final
 
-# The annotation is for mypyc, which would take this for a struct and make a tuple of it at each use.
+from headgate.common.traffic import BOUNDS_S
+
+# The annotations are for mypyc, which would take these for structs and make tuples of them at each use.
+_BUCKETS: Final[tuple[float, ...]] = BOUNDS_S
 LATENCY_BOUNDS_S: Final[tuple[float, ...]] = (
     *(0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25),
     *(0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0),
 )
+"""Upper bounds of the buckets that metrics show: some of those that are counted in."""
+_ENDS: Final[tuple[int, ...]] = (*(BOUNDS_S.index(bound) + 1 for bound in LATENCY_BOUNDS_S), len(BOUNDS_S) + 1)
 
 
 def latency_bucket(seconds: float) -> int:
     """Give the place of a duration in `Traffic.buckets`."""
-    return bisect_left(LATENCY_BOUNDS_S, seconds)
+    return bisect_left(_BUCKETS, seconds)
 
 
 class Traffic:
     """What is counted of a route's requests to one upstream, or of an endpoint."""
 
-    __slots__ = ("buckets", "errors", "ok", "received", "retries", "seconds", "sent", "statuses")
+    __slots__ = (
+        "_news",
+        "buckets",
+        "errors",
+        "is_told",
+        "ok",
+        "received",
+        "retries",
+        "seconds",
+        "sent",
+        "statuses",
+        "told",
+    )
 
     def __init__(self) -> None:
         self.ok = 0
@@ -33,8 +51,13 @@ class Traffic:
         self.sent = 0
         """Bytes of answers' bodies, and what clients got through tunnels."""
         self.seconds = 0.0
-        self.buckets = [0] * (len(LATENCY_BOUNDS_S) + 1)
+        self.buckets = [0] * (len(_BUCKETS) + 1)
         """Requests by duration; each bucket holds those up to its bound and above the one before."""
+        self._news: list[Traffic] | None = None
+        self.is_told = False
+        """There was no request since summaries have told of it, and they tell of it at all."""
+        self.told: Traffic | None = None
+        """What summaries have told; None: nothing yet."""
 
     def count(self, status: int, bucket: int, seconds: float, received: int, sent: int) -> None:
         """Count one request that is over."""
@@ -46,6 +69,18 @@ class Traffic:
         self.seconds += seconds
         self.received += received
         self.sent += sent
+        if self.is_told:
+            self._note_news()
+
+    def tell_by(self, news: "list[Traffic]") -> None:
+        """Have summaries tell of it: it goes into this list whenever there is something new, and they take it out."""
+        self._news = news
+        self.is_told = True
+
+    def _note_news(self) -> None:
+        self.is_told = False
+        if self._news is not None:
+            self._news.append(self)
 
     def count_status(self, status: int) -> None:
         """Count an answer alone."""
@@ -71,6 +106,13 @@ class Traffic:
         for kind, count in list(other.errors.items()):
             self.errors[kind] = self.errors.get(kind, 0) + count
         self.buckets = [one + more for one, more in zip(self.buckets, other.buckets, strict=True)]
+
+    def by_bound(self) -> Iterator[int]:
+        """Yield the requests up to each of `LATENCY_BOUNDS_S` and above the one before, then the longer ones."""
+        begin = 0
+        for end in _ENDS:
+            yield sum(self.buckets[begin:end])
+            begin = end
 
     def without(self, part: "Traffic") -> "Traffic":
         """Return the answers, bytes and durations that are not those of a part."""
@@ -139,5 +181,17 @@ class RouteTraffic(Traffic):
             self.ok = self.retries = self.received = self.sent = 0
             self.seconds = 0.0
             self.statuses, self.errors = {}, {}
-            self.buckets = [0] * (len(LATENCY_BOUNDS_S) + 1)
+            self.buckets = [0] * (len(_BUCKETS) + 1)
+            self.told = None
             self._recent_requests, self._recent_seconds = 0, 0.0
+
+
+class EndpointTraffic(Traffic):
+    """What is counted of an endpoint, over the connections of one pool."""
+
+    __slots__ = ("endpoint",)
+
+    def __init__(self, endpoint: str) -> None:
+        super().__init__()
+        self.endpoint = endpoint
+        """`address:port`."""

@@ -25,6 +25,7 @@ from headgate.gateway.following.follower import Follower
 from headgate.gateway.following.last_good import LastGoodWriter, read_last_good
 from headgate.gateway.observability.metrics import TableMetrics
 from headgate.gateway.observability.rollout_watch import RolloutWatch
+from headgate.gateway.observability.traffic_summary import TrafficTeller
 from headgate.gateway.plugins.interface import Headers, Response
 from headgate.gateway.plugins.runtime.preview import preview_plugins
 from headgate.gateway.role import WorkerRole
@@ -70,6 +71,9 @@ class Worker:
         )
         self._last_good = LastGoodWriter(settings.last_good_path, self._applier.stored_table)
         self._rollout = RolloutWatch(serving.stats, settings.instance)
+        self._teller = TrafficTeller(
+            settings.table, settings.instance, role.index, serving.stats.news, table.pools.news
+        )
         self._upkeep = Upkeep(table, serving.stats, self._rollout)
         self._follower: Follower | None = None
         self._has_table = asyncio.Event()
@@ -141,7 +145,9 @@ class Worker:
                 on_trouble=self._announcer.announce_soon,
             )
             try:
-                await run_together(follower.run(), self._announcer.run(stores.heartbeats))
+                await run_together(
+                    follower.run(), self._announcer.run(stores.heartbeats), self._teller.run(stores.traffic)
+                )
             finally:
                 await self._announcer.leave(stores.heartbeats)
 

@@ -1,7 +1,8 @@
-"""Statuses, heartbeats and leases on dictionaries."""
+"""Statuses, heartbeats and leases on dictionaries, and traffic for those who listen."""
 
+import asyncio
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 
 from headgate.common.errors import Conflict
 from headgate.common.heartbeats import TTL_S, Heartbeat
@@ -9,6 +10,7 @@ from headgate.common.leadership.leases import Lease, StoredLease
 from headgate.common.status import StatusUpdate, status_subject
 from headgate.common.stores.memory.changes import Changes
 from headgate.common.stores.memory.log import Clock
+from headgate.common.traffic import TrafficSummary
 
 
 class MemoryStatusBoard:
@@ -96,3 +98,27 @@ class MemoryLeaseBoard:
         self._writes += 1
         self.leases[name] = StoredLease(lease, str(self._writes))
         return self.leases[name]
+
+
+class MemoryTrafficBoard:
+    """`TrafficBoard` in memory."""
+
+    def __init__(self) -> None:
+        self._listeners: set[asyncio.Queue[TrafficSummary]] = set()
+
+    async def tell(self, summary: TrafficSummary) -> None:
+        """Say what one worker's traffic was."""
+        for listener in self._listeners:
+            listener.put_nowait(summary)
+
+    async def listen(self, table: str) -> AsyncGenerator[TrafficSummary]:
+        """Yield what is said of a table's traffic from now on, for ever."""
+        heard: asyncio.Queue[TrafficSummary] = asyncio.Queue()
+        self._listeners.add(heard)
+        try:
+            while True:
+                summary = await heard.get()
+                if summary.table == table:
+                    yield summary
+        finally:
+            self._listeners.discard(heard)

@@ -10,8 +10,14 @@ from headgate.common.stores import (
     LeaseBoard,
     SnapshotStore,
     StatusBoard,
+    TrafficBoard,
 )
-from headgate.common.stores.memory.boards import MemoryHeartbeatBoard, MemoryLeaseBoard, MemoryStatusBoard
+from headgate.common.stores.memory.boards import (
+    MemoryHeartbeatBoard,
+    MemoryLeaseBoard,
+    MemoryStatusBoard,
+    MemoryTrafficBoard,
+)
 from headgate.common.stores.memory.log import Clock, MemoryDeltaLog
 from headgate.common.stores.memory.snapshots import MemorySnapshotStore
 
@@ -26,6 +32,7 @@ class MemoryStores:
     statuses: StatusBoard
     heartbeats: HeartbeatBoard
     leases: LeaseBoard
+    traffic: TrafficBoard
 
     def __init__(self, clock: Clock = time.time) -> None:
         """Make empty stores; `clock` (seconds) decides what is old."""
@@ -35,3 +42,4 @@ class MemoryStores:
         self.statuses = MemoryStatusBoard()
         self.heartbeats = MemoryHeartbeatBoard(clock)
         self.leases = MemoryLeaseBoard()
+        self.traffic = MemoryTrafficBoard()

@@ -26,6 +26,7 @@ from headgate.common.stores import (
     LeaseBoard,
     SnapshotStore,
     StatusBoard,
+    TrafficBoard,
 )
 from headgate.common.stores.collecting import CHUNK_GRACE_S
 from headgate.common.stores.nats.boards import (
@@ -40,6 +41,7 @@ from headgate.common.stores.nats.last_good import NatsLastGoodLog
 from headgate.common.stores.nats.leases import NatsLeaseBoard
 from headgate.common.stores.nats.log import NatsDeltaLogReader, NatsDeltaLogWriter, delta_stream
 from headgate.common.stores.nats.snapshots import TABLES_BUCKET, NatsSnapshotStore, tables_stream
+from headgate.common.stores.nats.traffic import NatsTrafficBoard
 
 __all__ = ["FOR_GATEWAYS", "FOR_WATCHERS", "NatsStores", "Upkeep"]
 
@@ -62,6 +64,7 @@ class NatsStores:
     statuses: StatusBoard
     heartbeats: HeartbeatBoard
     leases: LeaseBoard
+    traffic: TrafficBoard
 
     def __init__(self, bus: Bus, *, upkeep: Upkeep = OURS, chunk_grace_s: float = CHUNK_GRACE_S) -> None:
         """Describe the stores.
@@ -82,6 +85,7 @@ class NatsStores:
         self.statuses = NatsStatusBoard(statuses)
         self.heartbeats = NatsHeartbeatBoard(gateways)
         self.leases = NatsLeaseBoard(tables)
+        self.traffic = NatsTrafficBoard(bus)
 
     @classmethod
     async def open(

@@ -14,6 +14,7 @@ from headgate.common.stores.redis.leases import RedisLeaseBoard
 from headgate.common.stores.redis.link import RedisLink
 from headgate.common.stores.redis.snapshots import RedisSnapshotStore
 from headgate.common.stores.redis.target import RedisTarget
+from headgate.common.stores.redis.traffic import RedisTrafficBoard
 from headgate.common.stores.tables import TableStores
 
 
@@ -24,7 +25,12 @@ def tables_on(link: RedisLink, *, chunk_grace_s: float = CHUNK_GRACE_S) -> Table
         link: the connection.
         chunk_grace_s: how long a chunk that nothing names is kept.
     """
-    return TableStores(RedisSnapshotStore(link, chunk_grace_s), RedisHeartbeatBoard(link), RedisLeaseBoard(link))
+    return TableStores(
+        RedisSnapshotStore(link, chunk_grace_s),
+        RedisHeartbeatBoard(link),
+        RedisLeaseBoard(link),
+        RedisTrafficBoard(link),
+    )
 
 
 @asynccontextmanager

@@ -1,0 +1,121 @@
+"""What a worker says of its traffic each second: the difference between what is counted now and what was told before.
+
+The hot path notes only which routes and endpoints have news. All else is done here, in steps of a few microseconds for
+each of these, and for a bounded number of them in a second: what is left over is told later, with what came since.
+"""
+
+import asyncio
+import heapq
+import logging
+import time
+from collections.abc import Iterator
+from operator import sub
+
+from headgate.common.errors import StoreError
+from headgate.common.stores import TrafficBoard
+from headgate.common.traffic import INTERVAL_S, MAX_ROWS, Counts, EndpointCounts, RouteCounts, TrafficSummary, added
+from headgate.gateway.proxy.traffic import EndpointTraffic, RouteTraffic, Traffic
+
+MAX_TOLD = 2000
+"""Routes, and endpoints, that are looked at in a second: some 10 ms of processor time."""
+_STEP = 100
+"""That are looked at before requests have a turn."""
+
+_log = logging.getLogger(__name__)
+
+
+class TrafficTeller:
+    """Tells of one worker's traffic.
+
+    Args:
+        table: that it serves.
+        replica: name of the replica.
+        worker: number within it.
+        routes: those that have news; what is told is taken out.
+        endpoints: the same.
+    """
+
+    def __init__(
+        self, table: str, replica: str, worker: int, routes: "list[Traffic]", endpoints: "list[Traffic]"
+    ) -> None:
+        self._table, self._replica, self._worker = table, replica, worker
+        self._routes, self._endpoints = routes, endpoints
+        self._told_at = time.monotonic()
+
+    async def run(self, board: TrafficBoard) -> None:
+        """Tell every second in which there was traffic, until cancelled. What cannot be told is not told later."""
+        while True:
+            await asyncio.sleep(INTERVAL_S)
+            if not self._routes and not self._endpoints:
+                self._told_at = time.monotonic()
+                continue
+            summary = await self._summary()
+            try:
+                await board.tell(summary)
+            except StoreError as error:
+                _log.debug("a summary of traffic was not sent", extra={"error": str(error)})
+
+    async def _summary(self) -> TrafficSummary:
+        now, at = time.monotonic(), time.time()
+        since, self._told_at = now - self._told_at, now
+        routes: list[RouteCounts] = []
+        endpoints: list[EndpointCounts] = []
+        for number, traffic in enumerate((*_taken(self._routes), *_taken(self._endpoints)), 1):
+            if isinstance(traffic, RouteTraffic):
+                routes.append(RouteCounts(traffic.route, traffic.upstream, news_of(traffic)))
+            elif isinstance(traffic, EndpointTraffic):
+                endpoints.append(EndpointCounts(traffic.endpoint, news_of(traffic)))
+            if number % _STEP == 0:
+                await asyncio.sleep(0)
+        shown = heapq.nlargest(MAX_ROWS, routes, key=lambda row: row.counts.requests)
+        folded = {id(row) for row in routes}.difference(map(id, shown)) if len(routes) > MAX_ROWS else set()
+        return TrafficSummary(
+            table=self._table,
+            replica=self._replica,
+            worker=self._worker,
+            at=at,
+            seconds=since,
+            routes=tuple(shown),
+            endpoints=tuple(heapq.nlargest(MAX_ROWS, endpoints, key=lambda row: row.counts.requests)),
+            others=added(row.counts for row in routes if id(row) in folded),
+            folded=len(folded),
+        )
+
+
+def _taken(news: "list[Traffic]") -> Iterator[Traffic]:
+    """Take out those that have had news for the longest time."""
+    taken = news[:MAX_TOLD]
+    del news[:MAX_TOLD]
+    return iter(taken)
+
+
+def news_of(traffic: Traffic) -> Counts:
+    """Return what was counted since this was asked last."""
+    told, now = traffic.told, _kept(traffic)
+    traffic.told, traffic.is_told = now, True
+    if told is None:
+        told = Traffic()
+    durations = enumerate(map(sub, now.buckets, told.buckets))
+    return Counts(
+        _by_class(now, told),
+        now.received - told.received,
+        now.sent - told.sent,
+        now.seconds - told.seconds,
+        {place: count for place, count in durations if count},
+    )
+
+
+def _kept(traffic: Traffic) -> Traffic:
+    """Copy what summaries tell."""
+    kept = Traffic()
+    kept.ok, kept.statuses, kept.buckets = traffic.ok, dict(traffic.statuses), list(traffic.buckets)
+    kept.seconds, kept.received, kept.sent = traffic.seconds, traffic.received, traffic.sent
+    return kept
+
+
+def _by_class(now: Traffic, told: Traffic) -> tuple[int, int, int, int, int, int]:
+    counts = [0, 0, now.ok - told.ok, 0, 0, 0]
+    for status, count in now.statuses.items():
+        counts[min(status // 100, 5)] += count - told.statuses.get(status, 0)
+    none, informed, well, moved, refused, failed = counts
+    return none, informed, well, moved, refused, failed
