@@ -18,11 +18,13 @@ from fakes.translator.loop import fill, running
 from headgate.cli.__main__ import main
 from headgate.common.deltas import Author, Delta, last_good_subject
 from headgate.common.errors import StoreUnavailable
+from headgate.common.service.tasks import cancel
 from headgate.common.snapshot import Manifest, Version
 from headgate.common.stores.nats import NatsStores
 from headgate.common.stores.nats.log import delta_stream
 from headgate.common.stores.reading import read_entries
 from headgate.common.table import TableEntry, entry_key
+from headgate.common.traffic import TrafficSummary
 
 BOUND_S = 60.0
 
@@ -146,3 +148,21 @@ async def empty_history() -> AsyncIterator[History]:
     """Run a server on which nobody has said anything, without a translator."""
     async with real_bus() as (server, bus):
         yield History(await NatsStores.open(bus), server.url)
+
+
+@asynccontextmanager
+async def told(*summaries: TrafficSummary) -> AsyncIterator[History]:
+    """Run a server on which this is told of traffic again and again, as a command listens at some time."""
+
+    async def tell(history: History) -> None:
+        while True:
+            for each in summaries:
+                await history.stores.traffic.tell(each)
+            await asyncio.sleep(0.1)
+
+    async with empty_history() as history:
+        telling = asyncio.create_task(tell(history))
+        try:
+            yield history
+        finally:
+            await cancel(telling)

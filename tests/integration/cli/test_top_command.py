@@ -1,38 +1,15 @@
 """`headgate top` beside workers that tell of their traffic."""
 
-import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 
-from fakes.gateway.served_history import Answer, History, empty_history
+from fakes.gateway.served_history import Answer, empty_history, told
 from fakes.traffic import counts, of_endpoint, of_route, summary
 from headgate.common.heartbeats import Heartbeat
-from headgate.common.service.tasks import cancel
-from headgate.common.traffic import TrafficSummary
 
 BUSY = of_route("a.example|local/default/a", "local/default/a", counts(90, failed=9, sent=9_000_000))
 SLOW = of_route("b.example|local/default/b", "local/default/b", counts(10, place=45))
 NOWHERE = of_route("", "", counts(1))
 ONE = of_endpoint("10.0.0.1:80", counts(7))
-
-
-@asynccontextmanager
-async def told(*summaries: TrafficSummary) -> AsyncIterator[History]:
-    """Tell it again and again, as the command listens at some time."""
-
-    async def tell(history: History) -> None:
-        while True:
-            for each in summaries:
-                await history.stores.traffic.tell(each)
-            await asyncio.sleep(0.1)
-
-    async with empty_history() as history:
-        telling = asyncio.create_task(tell(history))
-        try:
-            yield history
-        finally:
-            await cancel(telling)
 
 
 def first_words(said: Answer) -> list[str]:

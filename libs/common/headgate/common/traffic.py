@@ -16,9 +16,9 @@ from headgate.common.errors import DecodeError
 
 TRAFFIC_PREFIX: Final = "headgate.traffic"
 INTERVAL_S: Final = 1.0
-"""Between two summaries of a worker that has traffic. One that has none says nothing."""
+"""Between two summaries of a worker that has traffic or unfit endpoints. One that has neither says nothing."""
 MAX_ROWS: Final = 500
-"""Of routes, and of endpoints, in a summary."""
+"""Of routes, of endpoints, and of unfit endpoints in a summary."""
 MAX_SUMMARY_BYTES: Final = 4 << 20
 """Of a summary that is unpacked; a reader takes no longer ones."""
 _STEPS: Final = ("1", "1.25", "1.6", "2", "2.5", "3", "4", "5", "6", "8")
@@ -66,6 +66,22 @@ class EndpointCounts(msgspec.Struct, array_like=True, frozen=True):
     counts: Counts
 
 
+class UnfitEndpoint(msgspec.Struct, array_like=True, frozen=True):
+    """An endpoint that gets no requests, unless too few others are left."""
+
+    upstream: str
+    endpoint: str
+    """`address:port`."""
+    reason: str
+    """`unhealthy`: active checks say so; `ejected`: requests to it failed."""
+    since: float
+    """Seconds since 1970."""
+    until: float
+    """When an ejection ends; 0: when checks succeed again."""
+    error: str
+    """Of the last check or request that failed."""
+
+
 class TrafficSummary(msgspec.Struct, array_like=True, frozen=True):
     """What one worker says."""
 
@@ -83,6 +99,8 @@ class TrafficSummary(msgspec.Struct, array_like=True, frozen=True):
     """Requests of further routes, together."""
     folded: int = 0
     """How many routes these are."""
+    unfit: tuple[UnfitEndpoint, ...] = ()
+    """As this worker knows it; not all of them, if there are more than `MAX_ROWS`."""
 
     def encode(self) -> bytes:
         """Return the bytes that travel."""
@@ -104,6 +122,11 @@ def decode_summary(data: bytes) -> TrafficSummary:
 def traffic_subject(table: str, replica: str, worker: int) -> str:
     """Subject on which a worker says it."""
     return f"{TRAFFIC_PREFIX}.{escape_token(table)}.{escape_token(replica)}.{worker}"
+
+
+def endpoint_name(address: str, port: int) -> str:
+    """Return what an endpoint is called in summaries and metrics: `10.0.0.1:80`, `[fd00::1]:80`."""
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
 
 
 def percentile(durations: Mapping[int, int], share: float) -> float:

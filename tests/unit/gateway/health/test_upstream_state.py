@@ -25,6 +25,9 @@ class Undo:
     def __init__(self, undo: Callable[[], None]) -> None:
         self.cancel = undo
 
+    def why_unhealthy(self) -> str:
+        return "status 500"
+
 
 class FakeWorld:
     """A clock that is turned by hand, and checks whose results are said by the test."""
@@ -142,8 +145,8 @@ def test_what_is_known_of_endpoints_names_ejection_checks_and_the_last_error() -
     world.advance(10)
     known = {one.address: one for one in state.knowledge()}
     assert known == {
-        "10.0.0.1": Knowledge("10.0.0.1", 80, False, 20.0, 1, "connect", 10.0),
-        "10.0.0.2": Knowledge("10.0.0.2", 80, True, 0.0, 0, "", 0.0),
+        "10.0.0.1": Knowledge("10.0.0.1", 80, False, 20.0, 1, "connect", 10.0, 10.0),
+        "10.0.0.2": Knowledge("10.0.0.2", 80, True, 0.0, 0, "", 0.0, 10.0, "status 500"),
     }
 
 

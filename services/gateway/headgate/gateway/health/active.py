@@ -70,6 +70,10 @@ class Watch:
         self._checker = checker
         self._target = target
 
+    def why_unhealthy(self) -> str:
+        """Return what the last check of an unhealthy target said; empty for a healthy one."""
+        return self._checker.why_unhealthy(self._target)
+
     def cancel(self) -> None:
         """Hear no more; the last to leave ends the check."""
         self._checker.unwatch(self._target, self)

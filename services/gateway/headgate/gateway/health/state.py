@@ -52,6 +52,13 @@ class Stoppable(Protocol):
         """Call it off."""
 
 
+class Watching(Stoppable, Protocol):
+    """Active checks of an endpoint."""
+
+    def why_unhealthy(self) -> str:
+        """What the last check said, if it failed."""
+
+
 class Surroundings(Protocol):
     """What states need of the world: the event loop and the checker behind it."""
 
@@ -65,7 +72,7 @@ class Surroundings(Protocol):
     def call_at(self, when: float, callback: Callable[[], None]) -> Stoppable:
         """Call back at a monotonic time."""
 
-    def watch(self, target: CheckTarget, is_healthy: bool, on_verdict: Callable[[bool], None]) -> Stoppable:
+    def watch(self, target: CheckTarget, is_healthy: bool, on_verdict: Callable[[bool], None]) -> Watching:
         """Check an endpoint from now on.
 
         It begins with this verdict; `on_verdict` hears of every change, and at once if the target is checked already
@@ -92,6 +99,10 @@ class Knowledge(NamedTuple):
     """A status code, `connect`, `reset` or `timeout`."""
     failed_s: float
     """Seconds since the last failure."""
+    out_s: float = 0.0
+    """Since it gets no requests; 0: it gets some."""
+    check_error: str = ""
+    """Of the last active check, if that failed and the endpoint is unhealthy."""
 
 
 class UpstreamState:
@@ -102,6 +113,7 @@ class UpstreamState:
         "_by_pool",
         "_check",
         "_members",
+        "_out_since",
         "_timer",
         "_unhealthy",
         "_watches",
@@ -124,12 +136,14 @@ class UpstreamState:
         self.unavailable: Final[set[Slot]] = set()
         """Endpoints that should get no requests: unhealthy or ejected."""
         self.on_change: OnChange = _tell_nobody
+        self._out_since: dict[Slot, float] = {}
+        """When those in `unavailable` came there."""
         self._world = world
         self._members: frozenset[Slot] = frozenset()
         self._by_pool: dict[object, Slot] = {}
         """Filled when a pool is first reported: finding it among thousands of members takes a while."""
         self._check: CheckTarget | None = None
-        self._watches: dict[Slot, Stoppable] = {}
+        self._watches: dict[Slot, Watching] = {}
         self._unhealthy: set[Slot] = set()
         self._timer: Stoppable | None = None
 
@@ -202,7 +216,7 @@ class UpstreamState:
         found = []
         for slot in {*self._unhealthy, *until, *failed}:
             address, port, _ = slot.key
-            failures = failed.get(slot)
+            failures, watching = failed.get(slot), self._watches.get(slot)
             found.append(
                 Knowledge(
                     address=address,
@@ -212,6 +226,8 @@ class UpstreamState:
                     failures=failures.number if failures else 0,
                     last_error=str(failures.last) if failures else "",
                     failed_s=now - failures.at if failures else 0.0,
+                    out_s=now - self._out_since.get(slot, now),
+                    check_error=watching.why_unhealthy() if watching is not None and slot in self._unhealthy else "",
                 )
             )
         return found
@@ -232,6 +248,7 @@ class UpstreamState:
         checking = self._adopt_checks(policies, members)
         next(checking, None)
         self.unavailable.intersection_update(members)
+        self._out_since = {slot: since for slot, since in self._out_since.items() if slot in members}
         self._world.stats.show_unavailable(self.key, len(self.unavailable))
         ejected = self.ejector.ejected_until if self.ejector is not None else {}
         for slot in {*self.unavailable, *self._unhealthy, *ejected}:
@@ -250,6 +267,7 @@ class UpstreamState:
         self._members = frozenset()
         self._by_pool.clear()
         self.unavailable.clear()
+        self._out_since.clear()
         self._unhealthy.clear()
         self.ejector = None
         self.on_change = _tell_nobody
@@ -319,8 +337,10 @@ class UpstreamState:
             return
         if is_available:
             self.unavailable.discard(slot)
+            self._out_since.pop(slot, None)
         else:
             self.unavailable.add(slot)
+            self._out_since[slot] = self._world.time()
         self._world.stats.show_unavailable(self.key, len(self.unavailable))
         self.on_change(slot, is_available)
 

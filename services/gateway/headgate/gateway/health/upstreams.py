@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from headgate.gateway.health.active import ActiveChecker, Probe
 from headgate.gateway.health.policies import NO_POLICIES, HealthPolicies
 from headgate.gateway.health.probes import probe as ask
-from headgate.gateway.health.state import Knowledge, OnChange, Slot, Stoppable, UpstreamState
+from headgate.gateway.health.state import Knowledge, OnChange, Slot, Stoppable, UpstreamState, Watching
 from headgate.gateway.health.stats import HealthStats
 from headgate.gateway.health.target import CheckTarget
 from headgate.gateway.model.steps import Steps, finish
@@ -92,6 +92,6 @@ class UpstreamHealth:
         """Call back at a time of the event loop."""
         return asyncio.get_running_loop().call_at(when, callback)
 
-    def watch(self, target: CheckTarget, is_healthy: bool, on_verdict: Callable[[bool], None]) -> Stoppable:
+    def watch(self, target: CheckTarget, is_healthy: bool, on_verdict: Callable[[bool], None]) -> Watching:
         """Check an endpoint, as `ActiveChecker.watch` does."""
         return self._checker.watch(target, is_healthy, on_verdict)

@@ -8,12 +8,21 @@ import asyncio
 import heapq
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from operator import sub
 
 from headgate.common.errors import StoreError
 from headgate.common.stores import TrafficBoard
-from headgate.common.traffic import INTERVAL_S, MAX_ROWS, Counts, EndpointCounts, RouteCounts, TrafficSummary, added
+from headgate.common.traffic import (
+    INTERVAL_S,
+    MAX_ROWS,
+    Counts,
+    EndpointCounts,
+    RouteCounts,
+    TrafficSummary,
+    UnfitEndpoint,
+    added,
+)
 from headgate.gateway.proxy.traffic import EndpointTraffic, RouteTraffic, Traffic
 
 MAX_TOLD = 2000
@@ -33,29 +42,38 @@ class TrafficTeller:
         worker: number within it.
         routes: those that have news; what is told is taken out.
         endpoints: the same.
+        unfit: tells which endpoints get no requests now, `MAX_ROWS` at most.
     """
 
     def __init__(
-        self, table: str, replica: str, worker: int, routes: "list[Traffic]", endpoints: "list[Traffic]"
+        self,
+        table: str,
+        replica: str,
+        worker: int,
+        routes: list[Traffic],
+        endpoints: list[Traffic],
+        unfit: Callable[[], tuple[UnfitEndpoint, ...]] = tuple,
     ) -> None:
         self._table, self._replica, self._worker = table, replica, worker
         self._routes, self._endpoints = routes, endpoints
+        self._unfit = unfit
         self._told_at = time.monotonic()
 
     async def run(self, board: TrafficBoard) -> None:
-        """Tell every second in which there was traffic, until cancelled. What cannot be told is not told later."""
+        """Tell every second in which there is something to tell. What cannot be told is not told later."""
         while True:
             await asyncio.sleep(INTERVAL_S)
-            if not self._routes and not self._endpoints:
+            unfit = self._unfit()
+            if not self._routes and not self._endpoints and not unfit:
                 self._told_at = time.monotonic()
                 continue
-            summary = await self._summary()
+            summary = await self._summary(unfit)
             try:
                 await board.tell(summary)
             except StoreError as error:
                 _log.debug("a summary of traffic was not sent", extra={"error": str(error)})
 
-    async def _summary(self) -> TrafficSummary:
+    async def _summary(self, unfit: tuple[UnfitEndpoint, ...]) -> TrafficSummary:
         now, at = time.monotonic(), time.time()
         since, self._told_at = now - self._told_at, now
         routes: list[RouteCounts] = []
@@ -79,10 +97,11 @@ class TrafficTeller:
             endpoints=tuple(heapq.nlargest(MAX_ROWS, endpoints, key=lambda row: row.counts.requests)),
             others=added(row.counts for row in routes if id(row) in folded),
             folded=len(folded),
+            unfit=unfit,
         )
 
 
-def _taken(news: "list[Traffic]") -> Iterator[Traffic]:
+def _taken(news: list[Traffic]) -> Iterator[Traffic]:
     """Take out those that have had news for the longest time."""
     taken = news[:MAX_TOLD]
     del news[:MAX_TOLD]

@@ -3,6 +3,7 @@
 import asyncio
 from typing import TYPE_CHECKING, Protocol
 
+from headgate.common.traffic import endpoint_name
 from headgate.gateway.model.connection import ConnectionSpec
 from headgate.gateway.net.dialling import Dialler
 from headgate.gateway.net.proxy_protocol import write_proxy_header
@@ -52,7 +53,7 @@ class EndpointPool:
         self.config = config
         self.outbox = outbox
         self.dialler = dialler
-        self.label = f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+        self.label = endpoint_name(address, port)
         self.is_hop = spec.is_hop
         self.in_flight = 0
         """Requests that are under way on connections of this pool."""

@@ -36,7 +36,7 @@ from headgate.gateway.table.view import CompilerView
 from headgate.gateway.tls import CertificateEntry
 from headgate.gateway.worker import memory
 from headgate.gateway.worker.endure import endure
-from headgate.gateway.worker.health_notes import health_notes
+from headgate.gateway.worker.health_notes import health_notes, unfit_endpoints
 from headgate.gateway.worker.heartbeat import Announcer
 from headgate.gateway.worker.pages import TablePages
 from headgate.gateway.worker.ports import Ports, naming
@@ -72,7 +72,12 @@ class Worker:
         self._last_good = LastGoodWriter(settings.last_good_path, self._applier.stored_table)
         self._rollout = RolloutWatch(serving.stats, settings.instance)
         self._teller = TrafficTeller(
-            settings.table, settings.instance, role.index, serving.stats.news, table.pools.news
+            settings.table,
+            settings.instance,
+            role.index,
+            serving.stats.news,
+            table.pools.news,
+            partial(unfit_endpoints, table.health),
         )
         self._upkeep = Upkeep(table, serving.stats, self._rollout)
         self._follower: Follower | None = None
