@@ -33,6 +33,7 @@ from headgate.common.plugins.observability.loggers import (
 )
 from headgate.common.plugins.observability.opentelemetry import OpentelemetryConfig
 from headgate.common.plugins.observability.prometheus import PrometheusConfig, PublicApiConfig
+from headgate.common.plugins.security.acl import AclConfig
 from headgate.common.plugins.security.authz_casbin import AuthzCasbinConfig
 from headgate.common.plugins.security.client_certificate import ClientCertificateConfig
 from headgate.common.plugins.security.consumer_restriction import ConsumerRestrictionConfig
@@ -47,6 +48,7 @@ from headgate.common.plugins.security.restrictions import (
     UriBlockerConfig,
 )
 from headgate.common.plugins.security.satisfy_any import SatisfyAnyConfig
+from headgate.common.plugins.traffic.attach_consumer_label import AttachConsumerLabelConfig
 from headgate.common.plugins.traffic.nginx_rewrite import NginxRewriteConfig
 from headgate.common.plugins.traffic.proxy_cache import ProxyCacheConfig
 from headgate.common.plugins.traffic.proxy_mirror import ProxyMirrorConfig
@@ -72,7 +74,9 @@ CONFIGS: Mapping[str, type[PluginConfig]] = MappingProxyType(
     {
         model.plugin: model
         for model in (
+            AclConfig,
             ApiBreakerConfig,
+            AttachConsumerLabelConfig,
             AuthzCasbinConfig,
             BandwidthConfig,
             BasicAuthConfig,

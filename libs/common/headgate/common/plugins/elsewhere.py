@@ -11,6 +11,10 @@ _OF_ONES_OWN = "a plugin of your own is Python (docs/plugins.md)"
 
 ELSEWHERE: Final[Mapping[str, str]] = {
     **dict.fromkeys(("serverless-pre-function", "serverless-post-function"), f"Lua is not run; {_OF_ONES_OWN}"),
+    "exit-transformer": (
+        "Lua is not run; error-page puts other bodies, and response-rewrite other statuses and bodies, in the place of "
+        f"errors; {_OF_ONES_OWN}"
+    ),
     **dict.fromkeys(
         ("ext-plugin-pre-req", "ext-plugin-post-req", "ext-plugin-post-resp"),
         f"plugin runners are not called; {_OF_ONES_OWN}",

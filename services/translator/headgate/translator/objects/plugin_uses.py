@@ -24,6 +24,7 @@ MISSING_SECRET = "is not there, or the watchers do not read Secrets of its type 
 
 _GUARDS = frozenset(
     (
+        "acl",
         "authz-casbin",
         "basic-auth",
         "client-control",

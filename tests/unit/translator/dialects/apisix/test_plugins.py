@@ -135,7 +135,15 @@ def test_an_unknown_logger_or_tracer_is_left_out_and_said(name: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["saml-auth", "acl", "serverless-pre-function", "ai-prompt-guard", "data-mask", "ext-plugin-pre-req", "keyauth"],
+    [
+        "saml-auth",
+        "exit-transformer",
+        "serverless-pre-function",
+        "ai-prompt-guard",
+        "data-mask",
+        "ext-plugin-pre-req",
+        "keyauth",
+    ],
 )
 def test_any_other_unknown_plugin_has_requests_refused(name: str) -> None:
     table = Translated(route(rule(plugins=[plugin(name)])))

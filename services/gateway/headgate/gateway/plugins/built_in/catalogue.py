@@ -34,6 +34,7 @@ from headgate.gateway.plugins.built_in.observability.prometheus import Prometheu
 from headgate.gateway.plugins.built_in.observability.syslog import Syslog
 from headgate.gateway.plugins.built_in.observability.tcp_logger import TcpLogger
 from headgate.gateway.plugins.built_in.observability.udp_logger import UdpLogger
+from headgate.gateway.plugins.built_in.security.acl import Acl
 from headgate.gateway.plugins.built_in.security.authz_casbin import AuthzCasbin
 from headgate.gateway.plugins.built_in.security.client_certificate import ClientCertificate
 from headgate.gateway.plugins.built_in.security.consumer_restriction import ConsumerRestriction
@@ -46,6 +47,7 @@ from headgate.gateway.plugins.built_in.security.referer_restriction import Refer
 from headgate.gateway.plugins.built_in.security.satisfy_any import SatisfyAny
 from headgate.gateway.plugins.built_in.security.ua_restriction import UaRestriction
 from headgate.gateway.plugins.built_in.security.uri_blocker import UriBlocker
+from headgate.gateway.plugins.built_in.traffic.attach_consumer_label import AttachConsumerLabel
 from headgate.gateway.plugins.built_in.traffic.nginx_rewrite import NginxRewrite
 from headgate.gateway.plugins.built_in.traffic.proxy_cache.plugin import ProxyCache
 from headgate.gateway.plugins.built_in.traffic.proxy_mirror import ProxyMirror
@@ -71,7 +73,9 @@ from headgate.gateway.plugins.built_in.transformation.response_rewrite import Re
 from headgate.gateway.plugins.interface import Plugin
 
 _ALL: tuple[type[Plugin[Any]], ...] = (
+    Acl,
     ApiBreaker,
+    AttachConsumerLabel,
     AuthzCasbin,
     Bandwidth,
     BasicAuth,
