@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from headgate.common.plugins.ai.prompts import AiPromptDecoratorConfig, AiPromptGuardConfig, AiPromptTemplateConfig
 from headgate.common.plugins.authentication.basic_auth import BasicAuthConfig
 from headgate.common.plugins.authentication.digest_auth import DigestAuthConfig
 from headgate.common.plugins.authentication.forward_auth import ForwardAuthConfig
@@ -75,6 +76,9 @@ CONFIGS: Mapping[str, type[PluginConfig]] = MappingProxyType(
         model.plugin: model
         for model in (
             AclConfig,
+            AiPromptDecoratorConfig,
+            AiPromptGuardConfig,
+            AiPromptTemplateConfig,
             ApiBreakerConfig,
             AttachConsumerLabelConfig,
             AuthzCasbinConfig,

@@ -25,6 +25,7 @@ MISSING_SECRET = "is not there, or the watchers do not read Secrets of its type 
 _GUARDS = frozenset(
     (
         "acl",
+        "ai-prompt-guard",
         "authz-casbin",
         "basic-auth",
         "client-control",

@@ -139,7 +139,7 @@ def test_an_unknown_logger_or_tracer_is_left_out_and_said(name: str) -> None:
         "saml-auth",
         "exit-transformer",
         "serverless-pre-function",
-        "ai-prompt-guard",
+        "ai-lakera-guard",
         "data-mask",
         "ext-plugin-pre-req",
         "keyauth",

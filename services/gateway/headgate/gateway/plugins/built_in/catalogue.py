@@ -4,6 +4,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
+from headgate.gateway.plugins.built_in.ai.ai_prompt_decorator import AiPromptDecorator
+from headgate.gateway.plugins.built_in.ai.ai_prompt_guard import AiPromptGuard
+from headgate.gateway.plugins.built_in.ai.ai_prompt_template import AiPromptTemplate
 from headgate.gateway.plugins.built_in.authentication.basic_auth import BasicAuth
 from headgate.gateway.plugins.built_in.authentication.digest_auth import DigestAuth
 from headgate.gateway.plugins.built_in.authentication.forward_auth import ForwardAuth
@@ -74,6 +77,9 @@ from headgate.gateway.plugins.interface import Plugin
 
 _ALL: tuple[type[Plugin[Any]], ...] = (
     Acl,
+    AiPromptDecorator,
+    AiPromptGuard,
+    AiPromptTemplate,
     ApiBreaker,
     AttachConsumerLabel,
     AuthzCasbin,

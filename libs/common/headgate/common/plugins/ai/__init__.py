@@ -1,0 +1,1 @@
+"""Configurations of the plugins for large language models."""

@@ -1,0 +1,1 @@
+"""Plugins in front of large language models."""
