@@ -43,6 +43,7 @@ LOOK_S = 0.2
 PLUGINS = (
     "interface/headers",
     "interface/messages",
+    "interface/sources",
     "interface/variables",
     "kit/patterns",
     "runtime/answer_run",
@@ -52,6 +53,7 @@ PLUGINS = (
     "runtime/hook_wait",
     "runtime/requests",
     "runtime/run",
+    "runtime/streamed_answer",
     "runtime/upstream_calls",
 )
 """What carries a request through its plugins. These themselves derive from an interpreted class, as anybody's do."""

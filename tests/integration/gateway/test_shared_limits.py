@@ -15,6 +15,8 @@ from fakes.waiting import until
 from headgate.gateway.plugins.interface import PluginServices
 from headgate.gateway.plugins.redis.counters import CountersDirectory
 from headgate.gateway.plugins.runtime.chain import PluginChain
+from unit.gateway.plugins.ai.provider import CHAT, fake_provider, says
+from unit.gateway.plugins.ai.test_ai_proxy import CHAT_REQUEST, asking
 from unit.gateway.plugins.running import asked, chain, exchanged, request
 
 Config = dict[str, Any]
@@ -61,11 +63,11 @@ KINDS: dict[str, Callable[[], AbstractAsyncContextManager[Config]]] = {
 
 
 @asynccontextmanager
-async def gateways(*uses: tuple[str, Config], count: int = 2) -> AsyncIterator[list[PluginChain]]:
+async def gateways(*uses: tuple[str, Config], count: int = 2, **given: Any) -> AsyncIterator[list[PluginChain]]:
     """Make the same plugins in several gateways."""
     directories = [CountersDirectory() for _ in range(count)]
     try:
-        yield [chain(*uses, services=PluginServices(find_counters=each.find)) for each in directories]
+        yield [chain(*uses, services=PluginServices(find_counters=each.find, **given)) for each in directories]
     finally:
         for each in directories:
             await each.close()
@@ -81,6 +83,31 @@ async def test_gateways_count_together(kind: str, window_type: str) -> None:
     assert [response.status for response in responses] == [200, 200, 200, 429]
     assert [response.headers.get("X-RateLimit-Remaining") for response in responses] == ["2", "1", "0", "0"]
     assert 0 < int(responses[-1].headers.get("X-RateLimit-Reset") or 0) <= 600
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_tokens_of_models_are_counted_together(kind: str) -> None:
+    async with fake_provider(says(CHAT)) as server, KINDS[kind]() as place:
+        limit = ("ai-rate-limiting", {"limit": 20, "time_window": 600, "rejected_code": 429, **place})
+        proxy = ("ai-proxy", {"provider": "openai", "auth": {}, "override": {"endpoint": server.url}})
+
+        async def answer(plugins: PluginChain) -> tuple[int, str | None]:
+            given = asking(CHAT_REQUEST)
+            response = await asked(plugins, given)
+            assert response is not None
+            plugins.on_response(given, response)
+            await response.read_body(1 << 16)
+            plugins.on_finish(given, response.status, 0.1)
+            return response.status, response.headers.get("X-AI-RateLimit-Remaining-ai-proxy-openai")
+
+        async with gateways(limit, proxy, http=server.services.http) as (one, other):
+            assert await answer(one) == (200, "20")
+
+            async def is_counted() -> bool:
+                return (await answer(other))[0] == 429
+
+            await eventually(is_counted)
+            assert await answer(one) == (429, "0")
 
 
 async def test_fixed_window_ends() -> None:

@@ -21,6 +21,12 @@ REDIS = {"count": 1, "time_window": 1, "policy": "redis", "redis_host": "redis",
             "elasticsearch-logger",
             {"endpoint_addrs": ["http://e"], "field": {"index": "a"}, "auth": {"username": "u", "password": "geheim"}},
         ),
+        (
+            "ai-proxy",
+            {"provider": "openai", "auth": {"header": {"Authorization": "geheim"}, "query": {"key": "geheim"}}},
+        ),
+        ("ai-proxy-multi", {"instances": [{"name": "a", "auth": {"header": {"X-Key": "geheim"}}}]}),
+        ("ai-rate-limiting", {"limit": 1, "time_window": 1, "redis_password": "geheim"}),
         ("workflow", {"rules": [{"case": [["uri", "==", "/a"]], "actions": [["limit-count", REDIS]]}]}),
     ],
 )

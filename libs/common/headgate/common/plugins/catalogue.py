@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from headgate.common.plugins.ai.prompts import AiPromptDecoratorConfig, AiPromptGuardConfig, AiPromptTemplateConfig
+from headgate.common.plugins.ai.proxy import AiProxyConfig, AiProxyMultiConfig
+from headgate.common.plugins.ai.rate_limiting import AiRateLimitingConfig
 from headgate.common.plugins.authentication.basic_auth import BasicAuthConfig
 from headgate.common.plugins.authentication.digest_auth import DigestAuthConfig
 from headgate.common.plugins.authentication.forward_auth import ForwardAuthConfig
@@ -79,6 +81,9 @@ CONFIGS: Mapping[str, type[PluginConfig]] = MappingProxyType(
             AiPromptDecoratorConfig,
             AiPromptGuardConfig,
             AiPromptTemplateConfig,
+            AiProxyConfig,
+            AiProxyMultiConfig,
+            AiRateLimitingConfig,
             ApiBreakerConfig,
             AttachConsumerLabelConfig,
             AuthzCasbinConfig,

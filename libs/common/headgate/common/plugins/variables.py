@@ -41,9 +41,13 @@ _PHASES: Final[Mapping[Phase, str]] = MappingProxyType(
             "server_addr server_name server_port server_protocol service_id service_name ssl_protocol time_iso8601 "
             "time_local upstream_host upstream_uri uri"
         ),
-        Phase.ANSWER: "balancer_ip balancer_port status upstream_addr upstream_status",
+        Phase.ANSWER: (
+            "balancer_ip balancer_port llm_model llm_stream request_llm_model request_type status upstream_addr "
+            "upstream_status"
+        ),
         Phase.END: (
-            "apisix_upstream_response_time body_bytes_sent bytes_sent request_length request_time resp_body "
+            "apisix_upstream_response_time body_bytes_sent bytes_sent llm_completion_tokens llm_prompt_tokens "
+            "llm_time_to_first_token llm_total_tokens request_length request_time resp_body "
             "response_body upstream_header_time upstream_response_time"
         ),
     }

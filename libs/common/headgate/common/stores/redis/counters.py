@@ -58,6 +58,25 @@ redis.call('PEXPIRE', KEYS[1], 2 * window)
 return {1, math.floor(limit - used - 1), left_ms}
 """
 )
+_LOOK: Final = Script(
+    """
+local left_ms = redis.call('PTTL', KEYS[1])
+if left_ms < 0 then
+    return {0, 0}
+end
+return {tonumber(redis.call('GET', KEYS[1])), left_ms}
+"""
+)
+_ADD: Final = Script(
+    """
+if redis.call('PTTL', KEYS[1]) < 0 then
+    redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+else
+    redis.call('INCRBY', KEYS[1], ARGV[1])
+end
+return 0
+"""
+)
 _POUR: Final = Script(
     _NOW
     + """
@@ -118,6 +137,15 @@ class RedisCounters:
         script = _SLIDING if is_sliding else _FIXED
         is_within, left, left_ms = await self._run(script, key, limit, max(1, round(window_s * 1000)))
         return Counted(bool(is_within), left, left_ms / 1000)
+
+    async def look(self, key: str) -> tuple[int, float]:
+        """Return what was added in the window of a key, and the seconds until it ends; 0 if there is no window."""
+        added, left_ms = await self._run(_LOOK, key)
+        return int(added), left_ms / 1000
+
+    async def add(self, key: str, amount: int, window_s: float) -> None:
+        """Add to the window of a key, which begins with the first amount."""
+        await self._run(_ADD, key, amount, max(1, round(window_s * 1000)))
 
     async def pour(self, key: str, rate: float, burst: float) -> tuple[float, bool]:
         """Count one request in a bucket that empties at a rate: requests before it, and whether it fits."""

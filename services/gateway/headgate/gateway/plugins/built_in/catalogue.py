@@ -7,6 +7,9 @@ from typing import Any
 from headgate.gateway.plugins.built_in.ai.ai_prompt_decorator import AiPromptDecorator
 from headgate.gateway.plugins.built_in.ai.ai_prompt_guard import AiPromptGuard
 from headgate.gateway.plugins.built_in.ai.ai_prompt_template import AiPromptTemplate
+from headgate.gateway.plugins.built_in.ai.ai_proxy import AiProxy
+from headgate.gateway.plugins.built_in.ai.ai_proxy_multi import AiProxyMulti
+from headgate.gateway.plugins.built_in.ai.ai_rate_limiting import AiRateLimiting
 from headgate.gateway.plugins.built_in.authentication.basic_auth import BasicAuth
 from headgate.gateway.plugins.built_in.authentication.digest_auth import DigestAuth
 from headgate.gateway.plugins.built_in.authentication.forward_auth import ForwardAuth
@@ -80,6 +83,9 @@ _ALL: tuple[type[Plugin[Any]], ...] = (
     AiPromptDecorator,
     AiPromptGuard,
     AiPromptTemplate,
+    AiProxy,
+    AiProxyMulti,
+    AiRateLimiting,
     ApiBreaker,
     AttachConsumerLabel,
     AuthzCasbin,

@@ -17,7 +17,7 @@ from headgate.common.table import PathMatch
 from headgate.gateway.plugins.interface.consumers import ConsumerDirectory, KnownConsumer, KnownCredential, attach
 from headgate.gateway.plugins.interface.errors import Unforeseeable
 from headgate.gateway.plugins.interface.headers import Headers
-from headgate.gateway.plugins.interface.messages import BodySource, Request, Response
+from headgate.gateway.plugins.interface.messages import Request, Response
 from headgate.gateway.plugins.interface.pacing import Pacing
 from headgate.gateway.plugins.interface.plugin import BodyFilter, Foreseen, Passes, Plugin
 from headgate.gateway.plugins.interface.services import (
@@ -32,6 +32,7 @@ from headgate.gateway.plugins.interface.services import (
     no_sessions,
     no_upstreams,
 )
+from headgate.gateway.plugins.interface.sources import BodySource, BodyStream
 from headgate.gateway.plugins.interface.targets import Endpoints, NoEndpoints
 from headgate.gateway.proxy.errors import BodyTooLarge, BuffersFull
 
@@ -39,6 +40,7 @@ __all__ = [
     "BadHeader",
     "BodyFilter",
     "BodySource",
+    "BodyStream",
     "BodyTooLarge",
     "BuffersFull",
     "Closing",

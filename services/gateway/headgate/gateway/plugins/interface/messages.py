@@ -8,12 +8,13 @@ import json
 import re
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
 
 from headgate.gateway.plugins.interface.headers import Headers
 from headgate.gateway.plugins.interface.pacing import Pacing
+from headgate.gateway.plugins.interface.sources import AnswerSource, BodySource, BodyStream, NoBody, Wire, collect
 from headgate.gateway.proxy.errors import BodyTooLarge
 from headgate.gateway.proxy.heads.grammar import HOST, TOKEN
 from headgate.gateway.proxy.heads.own import error_text, printable
@@ -31,54 +32,6 @@ _METHOD = re.compile(TOKEN.decode() + "++")
 _ID = re.compile("[!-~]++")
 _BAD_ID = "the request id is empty, or has characters that are no visible ASCII"
 _TARGET = re.compile(r"\*|/[\x21\x22\x24-\x7e]*+")
-
-
-class BodySource(Protocol):
-    """Where the rest of a request's body comes from: the client's connection."""
-
-    async def read_body(self, limit: int) -> bytes:
-        """Wait for the whole body and return it.
-
-        Raises:
-            BodyTooLarge: it is longer than `limit` bytes.
-        """
-
-
-class AnswerSource(Protocol):
-    """Where the rest of an answer's body comes from: the upstream's connection."""
-
-    async def read_answer(self, limit: int) -> bytes:
-        """Wait for the whole body and return it.
-
-        Raises:
-            BodyTooLarge: it is longer than `limit` bytes.
-        """
-
-
-class Wire(Protocol):
-    """What a request came over, and goes on over."""
-
-    def fact(self, name: str) -> str:
-        """Return `remote_port`, `peer_addr`, `peer_port`, `server_addr`, `ssl_protocol`, `client_certificate` (DER in
-        base64), `request_length`, `trace_id`, `claims_are_believed` (1 where a trusted proxy says what is in
-        `Request.claims`), or `upstream_addr`, the endpoint that is asked; empty if it is not known.
-        """
-
-
-class NoBody:
-    """The body of a message that has none."""
-
-    def fact(self, name: str) -> str:
-        """Return nothing."""
-        return ""
-
-    async def read_body(self, limit: int) -> bytes:
-        """Return nothing."""
-        return b""
-
-    async def read_answer(self, limit: int) -> bytes:
-        """Return nothing."""
-        return b""
 
 
 _NO_BODY = NoBody()
@@ -337,6 +290,7 @@ class Response:
         "pacing",
         "reason",
         "status",
+        "stream",
     )
 
     def __init__(
@@ -349,8 +303,11 @@ class Response:
         content_length: int | None = None,
         reason: str = "",
         source: AnswerSource | None = None,
+        stream: BodyStream | None = None,
     ) -> None:
         self._source: AnswerSource = _NO_BODY if source is None else source
+        self.stream = stream
+        """Where the body comes from, for an answer of a plugin whose `body` is None."""
         self.status = status
         self.headers = Headers() if headers is None else headers
         """Without those that frame the message."""
@@ -416,7 +373,8 @@ class Response:
         if body is None:
             if self.content_length is not None and self.content_length > limit:
                 raise BodyTooLarge(f"body of {self.content_length} bytes where {limit} are taken")
-            body = self.body = await self._source.read_answer(limit)
+            stream = self.stream
+            body = self.body = await (collect(stream, limit) if stream else self._source.read_answer(limit))
         if len(body) > limit:
             raise BodyTooLarge(f"body of {len(body)} bytes where {limit} are taken")
         return body
@@ -436,4 +394,5 @@ class Response:
         self.is_refusal = other.is_refusal
         self.from_upstream = other.from_upstream
         self.reason = other.reason
+        self.stream = other.stream
         self._source = other._source  # noqa: SLF001 - of the same class

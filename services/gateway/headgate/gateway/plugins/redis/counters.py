@@ -55,7 +55,7 @@ def _sentinel_login(config: CountingConfig) -> Login:
 class SharedCounters:
     """What limits hold: counters whose connection is closed once no limit holds them any more."""
 
-    __slots__ = ("_held", "count", "enter", "leave", "pour")
+    __slots__ = ("_held", "add", "count", "enter", "leave", "look", "pour")
 
     def __init__(self, held: "HeldLink[RedisCounters]") -> None:
         self._held = held
@@ -63,6 +63,8 @@ class SharedCounters:
         self.enter = held.link.enter
         self.leave = held.link.leave
         self.pour = held.link.pour
+        self.look = held.link.look
+        self.add = held.link.add
 
 
 class CountersDirectory:

@@ -10,7 +10,9 @@ from headgate.gateway.plugins.interface.errors import PluginFailed
 from headgate.gateway.plugins.interface.headers import Headers
 from headgate.gateway.plugins.interface.messages import Request, Response
 from headgate.gateway.plugins.interface.plugin import BodyFilter
+from headgate.gateway.plugins.interface.sources import BodyStream
 from headgate.gateway.plugins.runtime.hook_wait import HookWait
+from headgate.gateway.plugins.runtime.streamed_answer import StreamedAnswer
 from headgate.gateway.proxy.errors import BodyTooLarge, BuffersFull, phrase
 from headgate.gateway.proxy.exchange.buffers import BUFFERS_FULL
 from headgate.gateway.proxy.heads.head import AnswerHead
@@ -51,6 +53,8 @@ class AnswerRun:
         """Parts of the answer's body, each with `done` and trailers, that wait for a hook or for their time."""
         self._is_held = False
         self._bodiless = False
+        self._stream: BodyStream | None = None
+        """Where the body of a plugin's answer comes from."""
         self._sent = 0
         self._is_over = False
 
@@ -103,6 +107,8 @@ class AnswerRun:
         """Put an answer that is there as a whole in the place of whatever was awaited."""
         self._wait.call_off()
         self._read = None
+        self._close_stream()
+        self._stream = response.stream
         self.has_begun = True
         self._held.clear()
         self._bodiless = self._exchange.head_only or response.is_bodiless
@@ -141,21 +147,14 @@ class AnswerRun:
             answer.has_date = headers.has_any(b"date:")
             answer.has_server = not response.names_server or headers.has_any(b"server:")
         self._is_held = False
-        body = response.body
-        if body is not None:
-            exchange.let_go_of_upstream()
-            self._held = []
-            is_bodiless = exchange.head_only or response.is_bodiless
-            answer.content_length = len(body) if not response.is_bodiless else -1
-            if is_bodiless:
-                exchange.send_head(answer, b"", bodiless=True, done=True, trailers=b"")
-            elif response.pacing is None:
-                exchange.send_head(answer, body, bodiless=False, done=True, trailers=b"")
-            else:
-                exchange.send_head(answer, b"", bodiless=False, done=False, trailers=b"")
-                self._held.append((body, True, b""))
-                self._send_held()
+        if response.body is not None:
+            self._send_whole(answer, response, response.body)
             return
+        stream = response.stream
+        if stream is not None:
+            exchange.let_go_of_upstream()
+            if not self._bodiless:
+                exchange.upstream = StreamedAnswer(exchange, stream, self._take_streamed)
         keeps_length = self._filter is None or self._filter.keeps_length
         answer.content_length = response.content_length if keeps_length and response.content_length is not None else -1
         if self._bodiless:
@@ -172,6 +171,22 @@ class AnswerRun:
         if not (self._is_over or self._timer):
             exchange.resume_upstream()
 
+    def _send_whole(self, answer: AnswerHead, response: Response, body: bytes) -> None:
+        """Send an answer whose body is there."""
+        exchange = self._exchange
+        exchange.let_go_of_upstream()
+        self._held = []
+        is_bodiless = exchange.head_only or response.is_bodiless
+        answer.content_length = len(body) if not response.is_bodiless else -1
+        if is_bodiless:
+            exchange.send_head(answer, b"", bodiless=True, done=True, trailers=b"")
+        elif response.pacing is None:
+            exchange.send_head(answer, body, bodiless=False, done=True, trailers=b"")
+        else:
+            exchange.send_head(answer, b"", bodiless=False, done=False, trailers=b"")
+            self._held.append((body, True, b""))
+            self._send_held()
+
     def take(self, payload: bytes, *, done: bool, trailers: bytes) -> None:
         """Take more of the answer's body."""
         if self._is_held or self._held or (self._response is not None and self._response.pacing is not None):
@@ -185,6 +200,14 @@ class AnswerRun:
         if filtered is not None:
             payload, trailers = filtered
             self._exchange.send_data(payload, done=done, trailers=trailers)
+
+    def _take_streamed(self, payload: bytes, done: bool) -> None:
+        self.take(payload, done=done, trailers=b"")
+
+    def _close_stream(self) -> None:
+        stream, self._stream = self._stream, None
+        if stream is not None:
+            stream.close()
 
     async def read_answer(self, limit: int) -> bytes:
         """Wait for the whole body of the answer; the `AnswerSource` of the response."""
@@ -272,6 +295,7 @@ class AnswerRun:
             self._timer.cancel()
             self._timer = None
         self._held = []
+        self._close_stream()
         self._exchange.buffers.release(self._counted)
         # Request, answer and run hold each other, and would wait for the collector.
         self._response = None

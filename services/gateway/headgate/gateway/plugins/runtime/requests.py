@@ -3,7 +3,8 @@
 from typing import TYPE_CHECKING
 
 from headgate.gateway.plugins.interface.headers import Headers
-from headgate.gateway.plugins.interface.messages import BodySource, Request, Wire
+from headgate.gateway.plugins.interface.messages import Request
+from headgate.gateway.plugins.interface.sources import BodySource, Wire
 from headgate.gateway.proxy.peer import Peer
 
 if TYPE_CHECKING:

@@ -48,8 +48,8 @@ class AiPromptGuard(Plugin[AiPromptGuardConfig]):
             return None
         if len(prompt) * self._cost > _MAX_WORK:
             raise BodyTooLarge("the prompt is too long for the patterns of ai-prompt-guard")
-        fault = await asyncio.to_thread(self._judge, prompt) if len(prompt) > _SHORT else self._judge(prompt)
-        return _refused(fault) if fault else None
+        verdict = await asyncio.to_thread(self._judge, prompt) if len(prompt) > _SHORT else self._judge(prompt)
+        return _refused(verdict) if verdict else None
 
     def _prompt(self, protocol: str, body: Body) -> bytes | None:
         """Return what is searched; None: nothing is."""

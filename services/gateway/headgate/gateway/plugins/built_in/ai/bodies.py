@@ -48,6 +48,13 @@ async def read_body(request: Request, limit: int) -> Body:
     return body
 
 
+def kept_messages(request: Request) -> Any:
+    """Return the prompt of a request whose body was read; None: there is none."""
+    kept = request.variables.get(_READ)
+    body: Body = kept[1] if isinstance(kept, tuple) else {}
+    return body.get("messages", body.get("input"))
+
+
 def replace_body(request: Request, body: Body) -> None:
     """Send another body."""
     raw = write(body)

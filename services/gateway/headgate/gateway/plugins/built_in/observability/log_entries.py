@@ -20,6 +20,9 @@ from headgate.gateway.plugins.kit.patterns import Template
 MAX_BODY: Final = 1 << 20
 """Bytes of a request's body that is waited for; a longer one is not logged."""
 
+ADDED: Final = "log.added"
+"""Variable of a request: a function of its seconds that returns further fields of entries, for loggers of all kinds."""
+
 C = TypeVar("C", bound=LoggerConfig)
 _Value = Callable[[Request], Any]
 _Object = Callable[[Request], dict[str, Any]]
@@ -109,6 +112,9 @@ class LoggerPlugin(Plugin[C]):
                 within = entry.setdefault(name, {})
                 if isinstance(within, dict):
                     within["body"] = body
+        added = request.variables.get(ADDED)
+        if callable(added):
+            entry |= added(seconds)
         return as_json(entry)
 
     def _seen(self, request: Request) -> "_Seen":

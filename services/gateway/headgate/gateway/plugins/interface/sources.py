@@ -1,0 +1,75 @@
+"""Where the rest of a message comes from while a plugin has it: protocols, and what stands for them."""
+
+from typing import Protocol
+
+from headgate.gateway.proxy.errors import BodyTooLarge
+
+
+class BodySource(Protocol):
+    """Where the rest of a request's body comes from: the client's connection."""
+
+    async def read_body(self, limit: int) -> bytes:
+        """Wait for the whole body and return it.
+
+        Raises:
+            BodyTooLarge: it is longer than `limit` bytes.
+        """
+
+
+class AnswerSource(Protocol):
+    """Where the rest of an answer's body comes from: the upstream's connection."""
+
+    async def read_answer(self, limit: int) -> bytes:
+        """Wait for the whole body and return it.
+
+        Raises:
+            BodyTooLarge: it is longer than `limit` bytes.
+        """
+
+
+class BodyStream(Protocol):
+    """The body of a plugin's answer that is not there as a whole yet."""
+
+    async def read(self) -> bytes:
+        """Wait for more of the body and return it; empty at its end. Raises OSError if there is no end of it."""
+
+    def close(self) -> None:
+        """Take no more; may be called several times, and while `read` waits."""
+
+
+class Wire(Protocol):
+    """What a request came over, and goes on over."""
+
+    def fact(self, name: str) -> str:
+        """Return `remote_port`, `peer_addr`, `peer_port`, `server_addr`, `ssl_protocol`, `client_certificate` (DER in
+        base64), `request_length`, `trace_id`, `claims_are_believed` (1 where a trusted proxy says what is in
+        `Request.claims`), or `upstream_addr`, the endpoint that is asked; empty if it is not known.
+        """
+
+
+class NoBody:
+    """The body of a message that has none."""
+
+    def fact(self, name: str) -> str:
+        """Return nothing."""
+        return ""
+
+    async def read_body(self, limit: int) -> bytes:
+        """Return nothing."""
+        return b""
+
+    async def read_answer(self, limit: int) -> bytes:
+        """Return nothing."""
+        return b""
+
+
+async def collect(stream: BodyStream, limit: int) -> bytes:
+    """Return a whole body. Raises BodyTooLarge."""
+    parts: list[bytes] = []
+    size = 0
+    while part := await stream.read():
+        parts.append(part)
+        size += len(part)
+        if size > limit:
+            raise BodyTooLarge(f"an answer of more than {limit} bytes")
+    return b"".join(parts)
