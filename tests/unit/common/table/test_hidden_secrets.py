@@ -12,6 +12,7 @@ REDIS = {"count": 1, "time_window": 1, "policy": "redis", "redis_host": "redis",
 @pytest.mark.parametrize(
     ("name", "config"),
     [
+        ("authz-keycloak", {"client_id": "a", "client_secret": "geheim"}),
         ("csrf", {"key": "geheim", "name": "token"}),
         ("limit-count", REDIS),
         ("limit-req", {"rate": 1, "burst": 0, "sentinel_password": "geheim"}),

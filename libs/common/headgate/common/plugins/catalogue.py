@@ -38,6 +38,7 @@ from headgate.common.plugins.observability.opentelemetry import OpentelemetryCon
 from headgate.common.plugins.observability.prometheus import PrometheusConfig, PublicApiConfig
 from headgate.common.plugins.security.acl import AclConfig
 from headgate.common.plugins.security.authz_casbin import AuthzCasbinConfig
+from headgate.common.plugins.security.authz_keycloak import AuthzKeycloakConfig
 from headgate.common.plugins.security.client_certificate import ClientCertificateConfig
 from headgate.common.plugins.security.consumer_restriction import ConsumerRestrictionConfig
 from headgate.common.plugins.security.cors import CorsConfig
@@ -87,6 +88,7 @@ CONFIGS: Mapping[str, type[PluginConfig]] = MappingProxyType(
             ApiBreakerConfig,
             AttachConsumerLabelConfig,
             AuthzCasbinConfig,
+            AuthzKeycloakConfig,
             BandwidthConfig,
             BasicAuthConfig,
             BodyTransformerConfig,

@@ -35,6 +35,5 @@ ELSEWHERE: Final[Mapping[str, str]] = {
     ),
     "datadog": "metrics are there for Prometheus, by the plugin prometheus",
     **dict.fromkeys(("node-status", "server-info"), "`headgate status` says how the gateways are"),
-    "authz-keycloak": "openid-connect recognises the users of Keycloak, and opa asks a service what they may do",
 }
 """By name."""

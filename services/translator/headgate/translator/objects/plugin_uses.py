@@ -27,6 +27,7 @@ _GUARDS = frozenset(
         "acl",
         "ai-prompt-guard",
         "authz-casbin",
+        "authz-keycloak",
         "basic-auth",
         "client-control",
         "consumer-restriction",

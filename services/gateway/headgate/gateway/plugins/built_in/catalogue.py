@@ -48,6 +48,7 @@ from headgate.gateway.plugins.built_in.security.cors import Cors
 from headgate.gateway.plugins.built_in.security.csrf import Csrf
 from headgate.gateway.plugins.built_in.security.hsts import Hsts
 from headgate.gateway.plugins.built_in.security.ip_restriction import IpRestriction
+from headgate.gateway.plugins.built_in.security.keycloak.authz_keycloak import AuthzKeycloak
 from headgate.gateway.plugins.built_in.security.opa import Opa
 from headgate.gateway.plugins.built_in.security.referer_restriction import RefererRestriction
 from headgate.gateway.plugins.built_in.security.satisfy_any import SatisfyAny
@@ -89,6 +90,7 @@ _ALL: tuple[type[Plugin[Any]], ...] = (
     ApiBreaker,
     AttachConsumerLabel,
     AuthzCasbin,
+    AuthzKeycloak,
     Bandwidth,
     BasicAuth,
     BodyTransformer,
