@@ -36,6 +36,14 @@ from headgate.common.plugins.observability.loggers import (
 )
 from headgate.common.plugins.observability.opentelemetry import OpentelemetryConfig
 from headgate.common.plugins.observability.prometheus import PrometheusConfig, PublicApiConfig
+from headgate.common.plugins.observability.vendor_loggers import (
+    ClickhouseLoggerConfig,
+    DatadogConfig,
+    GoogleCloudLoggingConfig,
+    LogglyConfig,
+    SkywalkingLoggerConfig,
+    SplunkHecLoggingConfig,
+)
 from headgate.common.plugins.security.acl import AclConfig
 from headgate.common.plugins.security.authz_casbin import AuthzCasbinConfig
 from headgate.common.plugins.security.authz_keycloak import AuthzKeycloakConfig
@@ -94,11 +102,13 @@ CONFIGS: Mapping[str, type[PluginConfig]] = MappingProxyType(
             BodyTransformerConfig,
             BrotliConfig,
             CircuitBreakerConfig,
+            ClickhouseLoggerConfig,
             ClientCertificateConfig,
             ClientControlConfig,
             ConsumerRestrictionConfig,
             CorsConfig,
             CsrfConfig,
+            DatadogConfig,
             DegraphqlConfig,
             DigestAuthConfig,
             EchoConfig,
@@ -107,6 +117,7 @@ CONFIGS: Mapping[str, type[PluginConfig]] = MappingProxyType(
             FaultInjectionConfig,
             FileLoggerConfig,
             ForwardAuthConfig,
+            GoogleCloudLoggingConfig,
             GrpcWebConfig,
             GzipConfig,
             HmacAuthConfig,
@@ -121,6 +132,7 @@ CONFIGS: Mapping[str, type[PluginConfig]] = MappingProxyType(
             LimitConnConfig,
             LimitCountConfig,
             LimitReqConfig,
+            LogglyConfig,
             LokiLoggerConfig,
             MockingConfig,
             MultiAuthConfig,
@@ -142,6 +154,8 @@ CONFIGS: Mapping[str, type[PluginConfig]] = MappingProxyType(
             ResponseBufferingConfig,
             ResponseRewriteConfig,
             SatisfyAnyConfig,
+            SkywalkingLoggerConfig,
+            SplunkHecLoggingConfig,
             SyslogConfig,
             TcpLoggerConfig,
             TrafficSplitConfig,

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from typing import Final
 
 _LOGS = (
-    "logs are sent by http-logger, loki-logger, elasticsearch-logger, kafka-logger, tcp-logger, udp-logger and syslog"
+    "logs are sent by http-logger, kafka-logger, loki-logger, elasticsearch-logger, clickhouse-logger, "
+    "splunk-hec-logging, google-cloud-logging, skywalking-logger, loggly, tcp-logger, udp-logger and syslog"
 )
 _TRACES = "traces are sent by opentelemetry"
 _OF_ONES_OWN = "a plugin of your own is Python (docs/plugins.md)"
@@ -20,20 +21,7 @@ ELSEWHERE: Final[Mapping[str, str]] = {
         f"plugin runners are not called; {_OF_ONES_OWN}",
     ),
     **dict.fromkeys(("skywalking", "zipkin"), _TRACES),
-    **dict.fromkeys(
-        (
-            "clickhouse-logger",
-            "google-cloud-logging",
-            "loggly",
-            "rocketmq-logger",
-            "skywalking-logger",
-            "sls-logger",
-            "splunk-hec-logging",
-            "tencent-cloud-cls",
-        ),
-        _LOGS,
-    ),
-    "datadog": "metrics are there for Prometheus, by the plugin prometheus",
+    **dict.fromkeys(("rocketmq-logger", "sls-logger", "tencent-cloud-cls"), _LOGS),
     **dict.fromkeys(("node-status", "server-info"), "`headgate status` says how the gateways are"),
 }
 """By name."""

@@ -35,6 +35,30 @@ class LoggerMetadata(PluginMetadata):
     """Taken for compatibility."""
 
 
+class LogglyMetadata(LoggerMetadata):
+    """Of `loggly`."""
+
+    host: str = Field(default="", min_length=1)
+    port: int = 0
+    protocol: str = ""
+    timeout: int = 0
+
+
+class DatadogMetadata(PluginMetadata):
+    """Of `datadog`."""
+
+    host: str = Field(default="", min_length=1)
+    port: int = 0
+    namespace: str = ""
+    constant_tags: list[str] = Field(default_factory=list)
+
+    def fill(self, config: dict[str, Any]) -> dict[str, Any]:
+        """Add the tags to those of a use."""
+        said = self.model_dump(exclude_unset=True)
+        tags = {"common_tags": said.pop("constant_tags")} if "constant_tags" in said else {}
+        return {**said, **tags, **config}
+
+
 class FileLoggerMetadata(PluginMetadata):
     """Of `file-logger`."""
 
@@ -92,13 +116,19 @@ class AuthzCasbinMetadata(PluginMetadata):
 METADATA: Mapping[str, type[PluginMetadata]] = MappingProxyType(
     {
         "authz-casbin": AuthzCasbinMetadata,
+        "clickhouse-logger": LoggerMetadata,
         "cors": CorsMetadata,
+        "datadog": DatadogMetadata,
         "elasticsearch-logger": LoggerMetadata,
         "file-logger": FileLoggerMetadata,
+        "google-cloud-logging": LoggerMetadata,
         "http-logger": LoggerMetadata,
         "kafka-logger": LoggerMetadata,
         "limit-count": LimitCountMetadata,
+        "loggly": LogglyMetadata,
         "loki-logger": LoggerMetadata,
+        "skywalking-logger": LoggerMetadata,
+        "splunk-hec-logging": LoggerMetadata,
         "syslog": LoggerMetadata,
         "tcp-logger": LoggerMetadata,
         "udp-logger": LoggerMetadata,

@@ -34,7 +34,19 @@ def _all(*paths: str, phase: Phase = Phase.REQUEST) -> tuple[_Place, ...]:
 _LIMIT: Final = ("count", "time_window", "rate", "burst", "conn")
 _RULES: Final = tuple(f"rules.*.{name}" for name in ("key", *_LIMIT))
 _FORWARD_AUTH: Final = ("extra_headers.*", "signin", "uri", "cache.key")
-_LOGGERS: Final = ("file-logger", "http-logger", "kafka-logger", "syslog", "tcp-logger", "udp-logger")
+_LOGGERS: Final = (
+    "clickhouse-logger",
+    "file-logger",
+    "google-cloud-logging",
+    "http-logger",
+    "kafka-logger",
+    "loggly",
+    "skywalking-logger",
+    "splunk-hec-logging",
+    "syslog",
+    "tcp-logger",
+    "udp-logger",
+)
 _LOG_FORMAT: Final = ("log_format.**", "log_format_extra.**")
 _STEPS: Final = tuple(
     f"{program}.*{inner}" for program in ("server", "steps", "errors.*.steps") for inner in ("", ".steps.*")

@@ -55,22 +55,16 @@ _GUARDS = frozenset(
 """Plugins of gateways that keep requests out."""
 _HARMLESS = frozenset(
     (
-        "clickhouse-logger",
-        "datadog",
         "error-log-logger",
-        "google-cloud-logging",
         "inspect",
         "lago",
         "log-rotate",
-        "loggly",
         "node-status",
         "proxy-buffering",
         "rocketmq-logger",
         "server-info",
         "skywalking",
-        "skywalking-logger",
         "sls-logger",
-        "splunk-hec-logging",
         "tencent-cloud-cls",
         "zipkin",
     )

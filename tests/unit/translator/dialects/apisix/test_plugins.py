@@ -126,7 +126,7 @@ def test_a_wrong_configuration_names_plugin_field_value_and_what_is_allowed() ->
     assert "limit-count" in table.ask("GET", "a.com/bad").verdict
 
 
-@pytest.mark.parametrize("name", ["skywalking", "loggly", "server-info"])
+@pytest.mark.parametrize("name", ["skywalking", "sls-logger", "server-info"])
 def test_an_unknown_logger_or_tracer_is_left_out_and_said(name: str) -> None:
     table = Translated(route(rule(plugins=[CORS, plugin(name)])))
     assert [(one.severity, one.field) for one in table.problems()] == [("warning", "spec.http[0].plugins[1].name")]

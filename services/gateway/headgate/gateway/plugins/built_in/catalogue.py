@@ -40,6 +40,12 @@ from headgate.gateway.plugins.built_in.observability.prometheus import Prometheu
 from headgate.gateway.plugins.built_in.observability.syslog import Syslog
 from headgate.gateway.plugins.built_in.observability.tcp_logger import TcpLogger
 from headgate.gateway.plugins.built_in.observability.udp_logger import UdpLogger
+from headgate.gateway.plugins.built_in.observability.vendors.clickhouse_logger import ClickhouseLogger
+from headgate.gateway.plugins.built_in.observability.vendors.datadog import Datadog
+from headgate.gateway.plugins.built_in.observability.vendors.google_cloud_logging import GoogleCloudLogging
+from headgate.gateway.plugins.built_in.observability.vendors.loggly import Loggly
+from headgate.gateway.plugins.built_in.observability.vendors.skywalking_logger import SkywalkingLogger
+from headgate.gateway.plugins.built_in.observability.vendors.splunk_hec_logging import SplunkHecLogging
 from headgate.gateway.plugins.built_in.security.acl import Acl
 from headgate.gateway.plugins.built_in.security.authz_casbin import AuthzCasbin
 from headgate.gateway.plugins.built_in.security.client_certificate import ClientCertificate
@@ -96,11 +102,13 @@ _ALL: tuple[type[Plugin[Any]], ...] = (
     BodyTransformer,
     Brotli,
     CircuitBreaker,
+    ClickhouseLogger,
     ClientCertificate,
     ClientControl,
     ConsumerRestriction,
     Cors,
     Csrf,
+    Datadog,
     Degraphql,
     DigestAuth,
     Echo,
@@ -109,6 +117,7 @@ _ALL: tuple[type[Plugin[Any]], ...] = (
     FaultInjection,
     FileLogger,
     ForwardAuth,
+    GoogleCloudLogging,
     GrpcWeb,
     Gzip,
     HmacAuth,
@@ -123,6 +132,7 @@ _ALL: tuple[type[Plugin[Any]], ...] = (
     LimitConn,
     LimitCount,
     LimitReq,
+    Loggly,
     LokiLogger,
     Mocking,
     MultiAuth,
@@ -144,6 +154,8 @@ _ALL: tuple[type[Plugin[Any]], ...] = (
     ResponseBuffering,
     ResponseRewrite,
     SatisfyAny,
+    SkywalkingLogger,
+    SplunkHecLogging,
     Syslog,
     TcpLogger,
     TrafficSplit,

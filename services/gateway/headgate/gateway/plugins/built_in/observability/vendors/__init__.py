@@ -1,0 +1,1 @@
+"""Loggers of single products."""
