@@ -78,6 +78,7 @@ from headgate.common.plugins.transformation.error_page import ErrorPageConfig
 from headgate.common.plugins.transformation.fault_injection import FaultInjectionConfig
 from headgate.common.plugins.transformation.grpc_web import GrpcWebConfig
 from headgate.common.plugins.transformation.mocking import MockingConfig
+from headgate.common.plugins.transformation.oas_validator import OasValidatorConfig
 from headgate.common.plugins.transformation.proxy_redirect import ProxyRedirectConfig
 from headgate.common.plugins.transformation.request_validation import RequestValidationConfig
 from headgate.common.plugins.transformation.response_rewrite import ResponseRewriteConfig
@@ -137,6 +138,7 @@ CONFIGS: Mapping[str, type[PluginConfig]] = MappingProxyType(
             MockingConfig,
             MultiAuthConfig,
             NginxRewriteConfig,
+            OasValidatorConfig,
             OpaConfig,
             OpenidConnectConfig,
             OpentelemetryConfig,

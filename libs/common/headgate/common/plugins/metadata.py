@@ -59,6 +59,12 @@ class DatadogMetadata(PluginMetadata):
         return {**said, **tags, **config}
 
 
+class OasValidatorMetadata(PluginMetadata):
+    """Of `oas-validator`."""
+
+    spec_url_ttl: int = Field(default=0, ge=1)
+
+
 class FileLoggerMetadata(PluginMetadata):
     """Of `file-logger`."""
 
@@ -127,6 +133,7 @@ METADATA: Mapping[str, type[PluginMetadata]] = MappingProxyType(
         "limit-count": LimitCountMetadata,
         "loggly": LogglyMetadata,
         "loki-logger": LoggerMetadata,
+        "oas-validator": OasValidatorMetadata,
         "skywalking-logger": LoggerMetadata,
         "splunk-hec-logging": LoggerMetadata,
         "syslog": LoggerMetadata,

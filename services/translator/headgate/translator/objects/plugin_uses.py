@@ -41,6 +41,7 @@ _GUARDS = frozenset(
         "key-auth",
         "ldap-auth",
         "multi-auth",
+        "oas-validator",
         "opa",
         "openid-connect",
         "referer-restriction",

@@ -80,6 +80,7 @@ from headgate.gateway.plugins.built_in.transformation.error_page import ErrorPag
 from headgate.gateway.plugins.built_in.transformation.fault_injection import FaultInjection
 from headgate.gateway.plugins.built_in.transformation.grpc_web import GrpcWeb
 from headgate.gateway.plugins.built_in.transformation.mocking import Mocking
+from headgate.gateway.plugins.built_in.transformation.oas_validator.plugin import OasValidator
 from headgate.gateway.plugins.built_in.transformation.proxy_redirect import ProxyRedirect
 from headgate.gateway.plugins.built_in.transformation.request_validation import RequestValidation
 from headgate.gateway.plugins.built_in.transformation.response_rewrite import ResponseRewrite
@@ -137,6 +138,7 @@ _ALL: tuple[type[Plugin[Any]], ...] = (
     Mocking,
     MultiAuth,
     NginxRewrite,
+    OasValidator,
     Opa,
     OpenidConnect,
     Opentelemetry,

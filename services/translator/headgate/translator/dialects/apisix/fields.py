@@ -325,9 +325,10 @@ GATEWAY_PROXY_FIELDS: Final = (
         label="`pluginMetadata`",
         likeness=Likeness.STRICTER,
         note="`log_format`, `log_format_extra` of loggers, `path` of `file-logger`; `host`, `port`, `protocol`, "
-        "`timeout` of `loggly`; `host`, `port`, `namespace`, `constant_tags` of `datadog`; `limit_header`, "
-        "`remaining_header`, `reset_header` of `limit-count`; `allow_origins` of `cors`; `model`, `policy` of `authz-casbin`. Metadata of "
-        "other plugins is not used, and the status names it. Metadata holds for plugins of objects of the class",
+        "`timeout` of `loggly`; `host`, `port`, `namespace`, `constant_tags` of `datadog`; `spec_url_ttl` of "
+        "`oas-validator`; `limit_header`, `remaining_header`, `reset_header` of `limit-count`; `allow_origins` of "
+        "`cors`; `model`, `policy` of `authz-casbin`. Metadata of other plugins is not used, and the status names it. "
+        "Metadata holds for plugins of objects of the class",
     ),
     FieldVerdict(
         fields=("provider",),

@@ -1,0 +1,1 @@
+"""Comparing requests with OpenAPI documents."""
