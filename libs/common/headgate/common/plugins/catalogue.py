@@ -76,6 +76,7 @@ from headgate.common.plugins.transformation.degraphql import DegraphqlConfig
 from headgate.common.plugins.transformation.echo import EchoConfig
 from headgate.common.plugins.transformation.error_page import ErrorPageConfig
 from headgate.common.plugins.transformation.fault_injection import FaultInjectionConfig
+from headgate.common.plugins.transformation.grpc_transcode import GrpcTranscodeConfig
 from headgate.common.plugins.transformation.grpc_web import GrpcWebConfig
 from headgate.common.plugins.transformation.mocking import MockingConfig
 from headgate.common.plugins.transformation.oas_validator import OasValidatorConfig
@@ -119,6 +120,7 @@ CONFIGS: Mapping[str, type[PluginConfig]] = MappingProxyType(
             FileLoggerConfig,
             ForwardAuthConfig,
             GoogleCloudLoggingConfig,
+            GrpcTranscodeConfig,
             GrpcWebConfig,
             GzipConfig,
             HmacAuthConfig,

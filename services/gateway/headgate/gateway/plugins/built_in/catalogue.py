@@ -78,6 +78,7 @@ from headgate.gateway.plugins.built_in.transformation.degraphql import Degraphql
 from headgate.gateway.plugins.built_in.transformation.echo import Echo
 from headgate.gateway.plugins.built_in.transformation.error_page import ErrorPage
 from headgate.gateway.plugins.built_in.transformation.fault_injection import FaultInjection
+from headgate.gateway.plugins.built_in.transformation.grpc_transcode.plugin import GrpcTranscode
 from headgate.gateway.plugins.built_in.transformation.grpc_web import GrpcWeb
 from headgate.gateway.plugins.built_in.transformation.mocking import Mocking
 from headgate.gateway.plugins.built_in.transformation.oas_validator.plugin import OasValidator
@@ -119,6 +120,7 @@ _ALL: tuple[type[Plugin[Any]], ...] = (
     FileLogger,
     ForwardAuth,
     GoogleCloudLogging,
+    GrpcTranscode,
     GrpcWeb,
     Gzip,
     HmacAuth,

@@ -324,11 +324,10 @@ GATEWAY_PROXY_FIELDS: Final = (
         fields=("pluginMetadata.*",),
         label="`pluginMetadata`",
         likeness=Likeness.STRICTER,
-        note="`log_format`, `log_format_extra` of loggers, `path` of `file-logger`; `host`, `port`, `protocol`, "
-        "`timeout` of `loggly`; `host`, `port`, `namespace`, `constant_tags` of `datadog`; `spec_url_ttl` of "
-        "`oas-validator`; `limit_header`, `remaining_header`, `reset_header` of `limit-count`; `allow_origins` of "
-        "`cors`; `model`, `policy` of `authz-casbin`. Metadata of other plugins is not used, and the status names it. "
-        "Metadata holds for plugins of objects of the class",
+        note="`log_format*` of loggers, `path` of `file-logger`; `host`, `port`, `protocol`, `timeout` of `loggly`; "
+        "`host`, `port`, `namespace`, `constant_tags` of `datadog`; `spec_url_ttl` of `oas-validator`; `limit_header`, "
+        "`remaining_header`, `reset_header` of `limit-count`; `allow_origins` of `cors`; `model`, `policy` of "
+        "`authz-casbin`. Other metadata is not used, and the status names it. It holds for plugins of objects of the class",
     ),
     FieldVerdict(
         fields=("provider",),

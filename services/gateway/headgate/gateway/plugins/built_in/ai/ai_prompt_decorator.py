@@ -1,9 +1,11 @@
 """`ai-prompt-decorator`: put messages before and behind those of a request to a model."""
 
+from collections.abc import Awaitable
+
 from headgate.common.plugins.ai.prompts import AiPromptDecoratorConfig
-from headgate.gateway.plugins.built_in.ai.bodies import NoBody, read_body, replace_body
+from headgate.gateway.plugins.built_in.ai.bodies import NoBody, check_foreseeable, read_body, replace_body
 from headgate.gateway.plugins.built_in.ai.protocols import OPENAI_CHAT, protocol_of, with_messages
-from headgate.gateway.plugins.interface import Plugin, Request, Response
+from headgate.gateway.plugins.interface import Foreseen, Plugin, Request, Response
 
 
 class AiPromptDecorator(Plugin[AiPromptDecoratorConfig]):
@@ -14,6 +16,11 @@ class AiPromptDecorator(Plugin[AiPromptDecoratorConfig]):
     preview = "yes"
     Config = AiPromptDecoratorConfig
     is_shareable = True
+
+    def foresee(self, request: Request) -> Foreseen | Awaitable[Foreseen]:
+        """Look at the prompt, unless that takes long."""
+        check_foreseeable(request)
+        return self.on_request(request)
 
     async def on_request(self, request: Request) -> Response | None:
         """Change the body."""

@@ -5,16 +5,15 @@ RE2. Of the last message only what the user says is looked at, if the configurat
 """
 
 import asyncio
+from collections.abc import Awaitable
 from typing import Final
 
 from headgate.common.patterns import Pattern, compile_pattern
 from headgate.common.plugins.ai.prompts import AiPromptGuardConfig
-from headgate.gateway.plugins.built_in.ai.bodies import Body, NoBody, read_body
+from headgate.gateway.plugins.built_in.ai.bodies import QUICK, Body, NoBody, check_foreseeable, read_body
 from headgate.gateway.plugins.built_in.ai.protocols import OPENAI_RESPONSES, PASSTHROUGH, messages_of, protocol_of
-from headgate.gateway.plugins.interface import BodyTooLarge, Plugin, PluginServices, Request, Response
+from headgate.gateway.plugins.interface import BodyTooLarge, Foreseen, Plugin, PluginServices, Request, Response
 
-_SHORT: Final = 4096
-"""Bytes that are searched on the event loop."""
 _MAX_WORK: Final = 1 << 28
 """Bytes of a prompt times instructions of all patterns, some 1.4 s at worst, beside the event loop."""
 
@@ -34,6 +33,11 @@ class AiPromptGuard(Plugin[AiPromptGuardConfig]):
         self._denied = [compile_pattern(pattern) for pattern in config.deny_patterns]
         self._cost = sum(pattern.programsize for pattern in (*self._allowed, *self._denied))
 
+    def foresee(self, request: Request) -> Foreseen | Awaitable[Foreseen]:
+        """Look at the prompt, unless that takes long."""
+        check_foreseeable(request)
+        return self.on_request(request)
+
     async def on_request(self, request: Request) -> Response | None:
         """Look at the prompt."""
         try:
@@ -48,7 +52,7 @@ class AiPromptGuard(Plugin[AiPromptGuardConfig]):
             return None
         if len(prompt) * self._cost > _MAX_WORK:
             raise BodyTooLarge("the prompt is too long for the patterns of ai-prompt-guard")
-        verdict = await asyncio.to_thread(self._judge, prompt) if len(prompt) > _SHORT else self._judge(prompt)
+        verdict = await asyncio.to_thread(self._judge, prompt) if len(prompt) > QUICK else self._judge(prompt)
         return _refused(verdict) if verdict else None
 
     def _prompt(self, protocol: str, body: Body) -> bytes | None:

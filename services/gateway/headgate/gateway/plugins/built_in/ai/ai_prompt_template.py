@@ -4,11 +4,12 @@ Each text of a template is filled in by itself, so that what a client gives cann
 """
 
 import asyncio
+from collections.abc import Awaitable
 
 from headgate.common.plugins.ai.prompts import AiPromptTemplateConfig, PromptTemplate, read_template
-from headgate.gateway.plugins.built_in.ai.bodies import Body, NoBody, read_body, replace_body
+from headgate.gateway.plugins.built_in.ai.bodies import QUICK, Body, NoBody, check_foreseeable, read_body, replace_body
 from headgate.gateway.plugins.built_in.transformation.body_transformer.rendering import RenderFault, Rendering
-from headgate.gateway.plugins.interface import Plugin, PluginServices, Request, Response
+from headgate.gateway.plugins.interface import Foreseen, Plugin, PluginServices, Request, Response
 from headgate.gateway.plugins.interface.variables import variable
 
 
@@ -49,6 +50,11 @@ class AiPromptTemplate(Plugin[AiPromptTemplateConfig]):
         super().__init__(config, services)
         self._prompts = {template.name: _Prompt(template) for template in reversed(config.templates)}
 
+    def foresee(self, request: Request) -> Foreseen | Awaitable[Foreseen]:
+        """Look at the prompt, unless that takes long."""
+        check_foreseeable(request)
+        return self.on_request(request)
+
     async def on_request(self, request: Request) -> Response | None:
         """Put another body in the place of the request's."""
         try:
@@ -62,7 +68,8 @@ class AiPromptTemplate(Plugin[AiPromptTemplateConfig]):
         if prompt is None:
             return _refused(400, f"template: {str(name)[:80]} not configured.")
         try:
-            made = await asyncio.to_thread(prompt.fill, body, request)
+            is_quick = len(request.body or b"") <= QUICK
+            made = prompt.fill(body, request) if is_quick else await asyncio.to_thread(prompt.fill, body, request)
         except RenderFault as fault:
             return _refused(503, f"the template does not fit the request: {fault}")
         replace_body(request, made)

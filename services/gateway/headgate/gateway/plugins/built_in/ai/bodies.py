@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from headgate.common.plugins.ai.prompts import MAX_BODY
 from headgate.gateway.plugins.built_in.transformation.body_transformer.content_codings import CodingFault, decompress
-from headgate.gateway.plugins.interface import BodyTooLarge, Request
+from headgate.gateway.plugins.interface import BodyTooLarge, Request, Unforeseeable
 
 MAX_VALUES: Final = 200_000
 """In one body, told by its commas, colons and opening brackets, of which texts have a few too: some 50 ms."""
@@ -15,11 +15,20 @@ _SHORT: Final = 64 << 10
 _READ: Final = "ai.body"
 """Variable of a request that keeps the body as it was read."""
 
+QUICK: Final = 4096
+"""Bytes of a body that is dealt with on the event loop."""
+
 Body = dict[str, Any]
 
 
 class NoBody(Exception):
     """A body that is no object of JSON; the text says why, in words for the client."""
+
+
+def check_foreseeable(request: Request) -> None:
+    """Raise Unforeseeable for a body that is dealt with beside the event loop."""
+    if len(request.body or b"") > QUICK or "Content-Encoding" in request.headers:
+        raise Unforeseeable("its body takes long to read")
 
 
 async def read_body(request: Request, limit: int) -> Body:

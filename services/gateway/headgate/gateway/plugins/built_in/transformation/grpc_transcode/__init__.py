@@ -1,0 +1,1 @@
+"""Calls of gRPC for requests of HTTP."""
