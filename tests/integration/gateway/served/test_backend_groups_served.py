@@ -15,12 +15,16 @@ from fakes.waiting import until
 from headgate.common.table import (
     Backend,
     BackendGroup,
+    Choice,
+    Compare,
+    FirstMatch,
     Hashed,
     HashKey,
     Mirror,
     Mirroring,
     PluginUse,
     Stickiness,
+    Subject,
     Timeouts,
     Weighted,
 )
@@ -325,3 +329,25 @@ async def test_a_hashed_group_of_one_upstream_twice_uses_both() -> None:
     hashed = Hashed(backends=(up("a", plugins=mark("1")), up("a", plugins=mark("2"))), keys=(HashKey(source="path"),))
     async with grouped(group("g", hashed=hashed)) as (proxy, _):
         assert {(await proxy.get(f"/{number}"))["x-from"] for number in range(12)} == {"1", "2"}
+
+
+# First match
+
+
+async def test_a_choice_is_made_by_the_request_behind_the_plugins_of_the_way() -> None:
+    def asks(value: str) -> Compare:
+        return Compare(subject=Subject.HEADER, name="x-step", values=(value,))
+
+    def sets(value: str) -> tuple[PluginUse, ...]:
+        return (PluginUse(name="proxy-rewrite", config={"headers": {"set": {"X-Step": value}}}),)
+
+    inner = group("inner", first_match=FirstMatch(choices=(Choice(when=asks("2"), backend=up("b")),)))
+    choices = (
+        Choice(when=asks("0"), backend=up("a")),
+        Choice(when=asks("1"), backend=within("inner", plugins=sets("2"))),
+    )
+    outer = group("g", first_match=FirstMatch(choices=choices))
+    async with grouped(outer, inner) as (proxy, _):
+        assert (await proxy.get("/", X_Step="0")).body == b"a"
+        assert (await proxy.get("/", X_Step="1")).body == b"b"
+        assert (await proxy.get("/", X_Step="3")).status == 404

@@ -4,7 +4,19 @@ from typing import Any
 
 import pytest
 
-from headgate.common.table import Backend, BackendGroup, Failover, Mirror, Mirroring, Provenance, Route, Timeouts
+from headgate.common.table import (
+    Backend,
+    BackendGroup,
+    Choice,
+    Failover,
+    FirstMatch,
+    Mirror,
+    Mirroring,
+    Provenance,
+    Route,
+    Stickiness,
+    Timeouts,
+)
 from headgate.common.table.backend_group import MAX_BACKENDS, MAX_DEPTH, Nested, fault_of_nesting, nested_in
 from headgate.common.table_image import encode_entry
 
@@ -112,3 +124,11 @@ def test_backends_of_schema_6_are_read_and_written_alike() -> None:
     written = b'{"upstream":"c/d/web:80","weight":3}'
     assert encode_entry(Backend.model_validate_json(written)) == written  # type: ignore[arg-type]
     assert Route.model_fields["backends"].default == ()
+
+
+def test_a_group_that_goes_by_rules_has_no_stickiness() -> None:
+    choices = (Choice(backend=Backend(upstream="a")), Choice(backend=Backend(group="b")))
+    group = BackendGroup(key="g", first_match=FirstMatch(choices=choices), provenance=FROM)
+    assert nested_in(group) == Nested(["b"], 1)
+    with pytest.raises(ValueError, match="no stickiness"):
+        BackendGroup(key="g", first_match=group.first_match, provenance=FROM, stickiness=Stickiness(cookie="c"))

@@ -8,11 +8,15 @@ from fakes.gateway.table import ORIGIN, endpoint, host, route, upstream
 from headgate.common.table import (
     Backend,
     BackendGroup,
+    Choice,
+    Compare,
     Failover,
+    FirstMatch,
     Hashed,
     Mirror,
     Mirroring,
     PluginUse,
+    Subject,
     Weighted,
 )
 from headgate.gateway.plugins.runtime.preview import preview_plugins
@@ -72,6 +76,23 @@ def test_failover_goes_by_what_is_there(main: str, expected: list[tuple[str, flo
     failover = group("g", failover=Failover(main=Backend(upstream=main), fallback=Backend(upstream="b")))
     found = explained(failover)
     assert (shares(found), found.verdict) == (expected, verdict)
+
+
+@pytest.mark.parametrize(
+    ("paths", "expected", "verdict"),
+    [
+        (["/other", "/", "/"], [0.0, 1.0, 0.0], "r sends it to b (100%)"),
+        (["/other"], [0.0], "404: r takes it, and no route behind its middlewares does, if they leave it as it is"),
+    ],
+)
+def test_of_conditions_the_first_that_holds_decides(paths: list[str], expected: list[float], verdict: str) -> None:
+    conditions = [Compare(subject=Subject.PATH, values=(path,)) for path in paths]
+    backends = [Backend(upstream=name) for name in "abc"]
+    choices = tuple(Choice(when=when, backend=each) for when, each in zip(conditions, backends, strict=False))
+    found = explained(group("g", first_match=FirstMatch(choices=choices)))
+    assert [one.share for one in found.backends] == expected
+    assert {one.role for one in found.backends} == {"by rule"}
+    assert found.verdict == verdict
 
 
 def test_mirrors_of_backends_and_groups_have_their_part_of_the_share() -> None:

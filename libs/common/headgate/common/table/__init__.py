@@ -7,7 +7,15 @@ Grows with the data plane: what is here is served today.
 """
 
 from headgate.common.table.backend import Backend
-from headgate.common.table.backend_group import BackendGroup, Failover, Hashed, Mirroring, Weighted
+from headgate.common.table.backend_group import (
+    BackendGroup,
+    Choice,
+    Failover,
+    FirstMatch,
+    Hashed,
+    Mirroring,
+    Weighted,
+)
 from headgate.common.table.base import Entry, Provenance
 from headgate.common.table.challenge import ALPN_CHALLENGE, CHALLENGE_PATH, Challenge, challenge_name
 from headgate.common.table.consumers import Consumer, ConsumerGroup, Credential
@@ -94,6 +102,7 @@ __all__ = [
     "Canary",
     "Certificate",
     "Challenge",
+    "Choice",
     "CircuitBreaker",
     "ClientAuth",
     "Compare",
@@ -109,6 +118,7 @@ __all__ = [
     "EntryRow",
     "Failover",
     "FastCgi",
+    "FirstMatch",
     "HashKey",
     "Hashed",
     "HostKey",

@@ -1,4 +1,4 @@
-"""Groups of backends, to which routes and other groups refer by key: weighted, hashed, mirroring, failover."""
+"""Groups of backends, to which routes and other groups refer by key: four that balance, and one that goes by rules."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple, Self
@@ -7,6 +7,7 @@ from pydantic import Field, model_validator
 
 from headgate.common.table.backend import Backend
 from headgate.common.table.base import Entry, Provenance
+from headgate.common.table.match import Condition
 from headgate.common.table.mirror import Mirror
 from headgate.common.table.sending import Stickiness
 from headgate.common.table.upstream import HashKey
@@ -59,8 +60,25 @@ class Failover(Entry):
     """Requests whose method is not idempotent too, though the main one may have acted on them."""
 
 
+class Choice(Entry):
+    """A backend, and the requests that it takes."""
+
+    when: Condition | None = None
+    """None: all."""
+    backend: Backend
+
+
+class FirstMatch(Entry):
+    """Backends of which the first takes a request whose condition it satisfies; the answer to all others is 404.
+
+    Conditions look at the request as the plugins on the way to the group have made it.
+    """
+
+    choices: tuple[Choice, ...] = Field(min_length=1)
+
+
 class BackendGroup(Entry):
-    """One of four ways to choose among backends."""
+    """One of five ways to choose among backends."""
 
     key: str
     """Unique in the table."""
@@ -68,6 +86,7 @@ class BackendGroup(Entry):
     hashed: Hashed | None = None
     mirroring: Mirroring | None = None
     failover: Failover | None = None
+    first_match: FirstMatch | None = None
     stickiness: Stickiness | None = None
     """Keeps a client with the backend that served it first, and with its endpoint. Of nested groups that have it the
     outermost that knows the client decides."""
@@ -75,8 +94,11 @@ class BackendGroup(Entry):
 
     @model_validator(mode="after")
     def _has_one_way(self) -> Self:
-        if sum(each is not None for each in (self.weighted, self.hashed, self.mirroring, self.failover)) != 1:
-            raise ValueError("a group needs one of weighted, hashed, mirroring and failover")
+        ways = (self.weighted, self.hashed, self.mirroring, self.failover, self.first_match)
+        if sum(each is not None for each in ways) != 1:
+            raise ValueError("a group needs one of weighted, hashed, mirroring, failover and first_match")
+        if self.first_match is not None and self.stickiness is not None:
+            raise ValueError("what a request is decides in a group of first_match: it has no stickiness")
         return self
 
     @property
@@ -86,6 +108,8 @@ class BackendGroup(Entry):
             return (self.mirroring.main,)
         if self.failover is not None:
             return (self.failover.main, self.failover.fallback)
+        if self.first_match is not None:
+            return tuple(choice.backend for choice in self.first_match.choices)
         split = self.weighted or self.hashed
         assert split is not None
         return split.backends

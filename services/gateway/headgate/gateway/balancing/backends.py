@@ -185,6 +185,22 @@ class FailoverPicker:
         return fallback if fallback.has_healthy or main.unavailable else main
 
 
+class FirstMatchPicker:
+    """The first backend whose condition a request satisfies."""
+
+    def __init__(self, choices: Sequence[tuple[CompiledBackend, TakesRequests | None]]) -> None:
+        self._choices = tuple(choices)
+        self.backends = tuple(backend for backend, _ in choices)
+
+    def match(self, facts: "RequestFacts") -> CompiledBackend | None:
+        """Choose by what is known of a request; None: no backend takes it."""
+        return next((backend for backend, when in self._choices if when is None or when.takes(facts)), None)
+
+    def pick(self, source: "RequestSource") -> CompiledBackend | None:
+        """Choose by the request as it came."""
+        return self.match(source.facts())
+
+
 def _no_fault() -> str:
     return ""
 
@@ -201,7 +217,17 @@ class BackendSet:
         find_fault: says why all requests are refused; empty: they are not.
     """
 
-    __slots__ = ("_by_token", "_find_fault", "_picker", "cookie", "is_plain", "name", "repeats_unsafe", "statuses")
+    __slots__ = (
+        "_by_token",
+        "_find_fault",
+        "_picker",
+        "by_match",
+        "cookie",
+        "is_plain",
+        "name",
+        "repeats_unsafe",
+        "statuses",
+    )
 
     def __init__(
         self,
@@ -218,6 +244,8 @@ class BackendSet:
         self.statuses = statuses
         self.repeats_unsafe = repeats_unsafe
         self._picker = picker
+        self.by_match = picker if isinstance(picker, FirstMatchPicker) else None
+        """What chooses by the request as it is once the hooks on the way to the group have run; None: nothing does."""
         self._find_fault = find_fault
         self._by_token: dict[bytes, CompiledBackend] = {}
         for backend in picker.backends:

@@ -43,10 +43,14 @@ _NO_TRAIL: Final = _Trail()
 class Way:
     """All choices of one request."""
 
-    __slots__ = ("_trail", "refusal", "steps", "upstream")
+    __slots__ = ("_trail", "ahead", "refusal", "steps", "upstream")
 
-    def __init__(self, steps: Sequence[Step], trail: _Trail = _NO_TRAIL, refusal: str = "") -> None:
+    def __init__(
+        self, steps: Sequence[Step], trail: _Trail = _NO_TRAIL, refusal: str = "", ahead: BackendSet | None = None
+    ) -> None:
         self.steps = steps
+        self.ahead = ahead
+        """The choice that `further` makes once the hooks on the way so far have run; None: there is none."""
         self.refusal = refusal
         """Why it leads nowhere; empty if it does not."""
         self.upstream: UpstreamHolder | None = None if refusal else steps[-1].backend.upstream
@@ -60,7 +64,8 @@ class Way:
     @property
     def is_plain(self) -> bool:
         """Whether nothing is to be done on the way."""
-        return all(step.backend.hooks is None and not step.among.statuses for step in self.steps)
+        is_done = self.ahead is None
+        return is_done and all(step.backend.hooks is None and not step.among.statuses for step in self.steps)
 
     @property
     def timeouts(self) -> Iterator[Timeouts]:
@@ -137,6 +142,19 @@ class Way:
         among = self.steps[step].among
         return _go_on((*self.steps[:step], Step(among, among.backends[1])), _NO_TRAIL, source)
 
+    def further(self, facts: "RequestFacts", source: "RequestSource") -> "Way | None":
+        """Return the way that goes on at the choice ahead; None: no backend there takes the request.
+
+        Args:
+            facts: the request as hooks have made it.
+            source: the request.
+        """
+        ahead = self.ahead
+        assert ahead is not None
+        assert ahead.by_match is not None
+        backend = ahead.by_match.match(facts)
+        return None if backend is None else _go_on((*self.steps, Step(ahead, backend)), _NO_TRAIL, source)
+
 
 def choose_way(among: BackendSet, source: "RequestSource") -> Way:
     """Choose the way of a request, and note where it leads."""
@@ -152,8 +170,16 @@ def choose_endpoint(
         return _choose_plainly(among, tried, source, facts)
     way = facts.chosen if tried else None
     if not isinstance(way, Way):
-        way = facts.chosen = choose_way(among, source)
+        way = facts.chosen = _whole(choose_way(among, source), source)
     return way.choose(tried, source)
+
+
+def _whole(way: Way, source: "RequestSource") -> Way:
+    """Return a way to its end, of a request that no hooks change."""
+    while way.ahead is not None:
+        refusal = f"no backend of {way.ahead.name} takes the request"
+        way = way.further(source.facts(), source) or Way(way.steps, refusal=refusal)
+    return way
 
 
 def _choose_plainly(
@@ -214,7 +240,10 @@ def _go_on(steps: Sequence[Step], trail: _Trail, source: "RequestSource") -> Way
         way = Way(steps, trail if not trail.backends else _NO_TRAIL)
         source.facts().backend = way.key
         return way
-    return _choose(backend.group.current, steps, trail, source)
+    current = backend.group.current
+    if current.by_match is not None and not current.fault:
+        return Way(steps, ahead=current)
+    return _choose(current, steps, trail, source)
 
 
 def _behind(trail: _Trail) -> _Trail:

@@ -14,6 +14,7 @@ from headgate.gateway.balancing.backends import (
     CanaryBackend,
     CompiledBackend,
     FailoverPicker,
+    FirstMatchPicker,
     HashedPicker,
     Picker,
     SplitPicker,
@@ -189,6 +190,7 @@ def bind_group(group: BackendGroup, holders: Holders, make_hooks: MakeHooks) -> 
             scope = f"backend group {group.key}|{index}"
             bound.append((yield from bind_backend(backend, holders, make_hooks, scope, None, owner, group.mirrors)))
         cookie = StickyCookie(group.stickiness) if group.stickiness is not None else None
+        picker = _picker(group, bound)
     except (BadMatch, PluginRefused, PluginFault) as bad:
         _log.error("backend group %s of %s cannot be served: %s", group.key, group.provenance, bad)
         return BoundGroup(holder, None, nested_in(group), f"of {group.provenance} cannot be served: {bad}")
@@ -196,7 +198,7 @@ def bind_group(group: BackendGroup, holders: Holders, make_hooks: MakeHooks) -> 
     statuses = frozenset(failover.statuses) if failover is not None else frozenset[int]()
     current = BackendSet(
         group.key,
-        _picker(group, bound),
+        picker,
         cookie,
         statuses,
         repeats_unsafe=failover is not None and failover.unsafe,
@@ -206,9 +208,16 @@ def bind_group(group: BackendGroup, holders: Holders, make_hooks: MakeHooks) -> 
 
 
 def _picker(group: BackendGroup, bound: Sequence[CompiledBackend]) -> Picker:
+    """Return what chooses among the backends of a group. Raises BadMatch."""
     split = [(each, backend.weight) for each, backend in zip(bound, group.backends, strict=True)]
     if group.hashed is not None:
         return HashedPicker(split, RequestHash(group.hashed.keys))
     if group.failover is not None:
         return FailoverPicker(*bound)
+    if group.first_match is not None:
+        conditions = [
+            compile_condition(choice.when, f"choices[{index}].when") if choice.when is not None else None
+            for index, choice in enumerate(group.first_match.choices)
+        ]
+        return FirstMatchPicker(tuple(zip(bound, conditions, strict=True)))
     return SplitPicker(split if group.weighted is not None else [(bound[0], 1)])

@@ -264,7 +264,6 @@ async def test_objects_of_the_older_group_are_served_where_the_newer_has_none() 
         ({"kind": "TraefikService", "name": "api@internal"}, {}),
         ({"scheme": "ftp"}, {}),
         ({"healthCheck": {"method": "POST", "path": "/"}}, {}),
-        ({}, {"parentRefs": [{"name": "above"}]}),
     ],
 )
 async def test_what_cannot_be_followed_closes_the_route(fields: Any, spec: Any) -> None:

@@ -1,7 +1,8 @@
 """The plugins of a route, and behind them those of the backend that a request goes to.
 
 The backend is chosen when the request hooks of the route have run. Then come the request hooks of the backend, and of
-each group on the way. Answers go the other way round, and to the hooks of all that the request has gone through. A
+each group on the way. Where a group chooses by the request as it is by then, that choice is made behind the hooks on
+the way there. Answers go the other way round, and to the hooks of all that the request has gone through. A
 request that goes to a fallback begins with the path and the headers that it had before the main backend's hooks.
 """
 
@@ -15,6 +16,7 @@ from headgate.gateway.plugins.interface.headers import Headers
 from headgate.gateway.plugins.interface.messages import Request, Response
 from headgate.gateway.plugins.interface.plugin import BodyFilter
 from headgate.gateway.plugins.runtime.chain import PluginChain
+from headgate.gateway.plugins.runtime.changed_facts import facts_of
 from headgate.gateway.plugins.runtime.chosen_upstream import ChosenWay
 from headgate.gateway.proxy.exchange.exchange import Exchange
 from headgate.gateway.proxy.hooks import RequestHooks
@@ -129,7 +131,17 @@ class BackendStage:
                 return outcome
             if outcome is not None:
                 return self._behind(outcome, partial(self._ask, steps, index + 1, request))
-        return None
+        return self._go_further(request)
+
+    def _go_further(self, request: Request) -> Outcome:
+        """Make the choice ahead by the request as it is now."""
+        way = self._way
+        if way is None or way.ahead is None:
+            return None
+        found = way.further(facts_of(request, self._exchange), self._exchange)
+        if found is None:
+            return Response.refusal(404, "no route takes this request behind its middlewares")
+        return self._take(found, len(way.steps), request)
 
     def request_filter(self, request: Request) -> BodyFilter | None:
         """Join the filters for the request's body that it has not gone through yet."""

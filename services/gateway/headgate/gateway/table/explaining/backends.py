@@ -1,9 +1,19 @@
 """What the winning route would send a request to, and what is known of these endpoints."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from headgate.common.table import Backend, BackendGroup, Endpoint, Mirror, PluginUse, Route, Upstream
+from headgate.common.table import (
+    Backend,
+    BackendGroup,
+    Condition,
+    Endpoint,
+    FirstMatch,
+    Mirror,
+    PluginUse,
+    Route,
+    Upstream,
+)
 from headgate.common.table.backend_group import Nested, fault_of_nesting, nested_in
 from headgate.gateway.balancing.levels import Place
 from headgate.gateway.balancing.seats import reaches, usable_endpoints, why_unavailable
@@ -16,6 +26,10 @@ from headgate.gateway.table.explaining.explanation import (
 )
 from headgate.gateway.table.view import TableView
 
+BY_RULE: Final = "by rule"
+"""Role of a backend that is chosen by what the request is."""
+Takes = Callable[[Condition], bool]
+"""Tells whether the request that is explained satisfies a condition."""
 AskPlugins = Callable[[tuple[PluginUse, ...]], Sequence[PluginVerdict]]
 """Returns the verdicts of plugins on the request that is explained."""
 HealthOf = Callable[[str], Mapping[tuple[str, int], HealthNote]]
@@ -44,13 +58,15 @@ class BackendExplainer:
         place: where the gateway is.
         health_of: what it knows of endpoints.
         ask: asks plugins of backends.
+        takes: decides for groups that choose by the request, which is seen as it came.
     """
 
-    def __init__(self, table: TableView, place: Place, health_of: HealthOf, ask: AskPlugins) -> None:
+    def __init__(self, table: TableView, place: Place, health_of: HealthOf, ask: AskPlugins, takes: Takes) -> None:
         self._table = table
         self._place = place
         self._health_of = health_of
         self._ask = ask
+        self._takes = takes
 
     def backends(self, route: Route) -> tuple[ExplainedBackend, ...]:
         """Return the backends of a route, those of groups too, with their shares of its requests."""
@@ -89,9 +105,20 @@ class BackendExplainer:
             yield from self._backend(group.failover.fallback, fallback, 1.0 if is_down else 0.0)
         elif group.mirroring is not None:
             yield from self._backend(group.mirroring.main, within, 1.0)
+        elif group.first_match is not None:
+            yield from self._first_match(group.first_match, within)
         else:
             role = "by hash" if group.hashed is not None else leading.role
             yield from self._split(group.backends, within._replace(role=role))
+
+    def _first_match(self, group: FirstMatch, within: _Leading) -> Iterator[ExplainedBackend]:
+        """Give the first that takes the request as it came all of it: plugins that are not asked may change that."""
+        is_taken = False
+        for choice in group.choices:
+            is_first = not is_taken and (choice.when is None or self._takes(choice.when))
+            is_taken = is_taken or is_first
+            found = self._backend(choice.backend, within._replace(role=BY_RULE), 1.0)
+            yield from found if is_first else (one.model_copy(update={"share": 0.0}) for one in found)
 
     def _nested(self, key: str) -> Nested | None:
         group = self._table.entry(BackendGroup, key)
@@ -192,6 +219,8 @@ def backends_verdict(winner: Route, backends: tuple[ExplainedBackend, ...]) -> s
     """Say in one sentence what the winner does with a request that it sends on."""
     taking = [backend for backend in backends if backend.share]
     down = [backend for backend in taking if backend.unavailable]
+    if not taking and any(backend.role == BY_RULE for backend in backends):
+        return f"404: {winner.name} takes it, and no route behind its middlewares does, if they leave it as it is"
     if not taking:
         return f"503: all backends of {winner.name} have weight 0"
     if down == taking:

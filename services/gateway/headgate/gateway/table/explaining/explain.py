@@ -13,6 +13,7 @@ from headgate.gateway.balancing.levels import NOWHERE, Place
 from headgate.gateway.plugins.runtime.verdicts import PluginVerdict, Preview, first_answer
 from headgate.gateway.proxy.heads.facts import RequestFacts
 from headgate.gateway.proxy.heads.paths import PathNormalization, normalize
+from headgate.gateway.table.conditions import compile_condition
 from headgate.gateway.table.explaining.backends import (
     BackendExplainer,
     HealthOf,
@@ -119,7 +120,11 @@ def explain(
     name = chosen.name_of(best.position)
     plugins = () if best.fault else tuple(preview(winner, facts, name))
     explainer = BackendExplainer(
-        table, place, health_of, lambda uses: preview(winner.model_copy(update={"plugins": uses}), facts, name)
+        table,
+        place,
+        health_of,
+        lambda uses: preview(winner.model_copy(update={"plugins": uses}), facts, name),
+        lambda condition: compile_condition(condition).takes(facts),
     )
     backends = () if best.fault else explainer.backends(winner)
     return Explanation(

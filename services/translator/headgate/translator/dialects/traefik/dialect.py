@@ -19,7 +19,7 @@ from headgate.common.resources.traefik import (
 )
 from headgate.translator.annotations.vocabulary import TRAEFIK_ANNOTATIONS, single
 from headgate.translator.dialects.traefik.definitions import DEFINITIONS
-from headgate.translator.dialects.traefik.document import CLASS_ANNOTATION, STORED, class_name, is_read
+from headgate.translator.dialects.traefik.document import CLASS_ANNOTATION, STORED, is_ours, is_read
 from headgate.translator.dialects.traefik.fields import TRAEFIK_FIELDS
 from headgate.translator.dialects.traefik.ingresses import routing_of
 from headgate.translator.dialects.traefik.middlewares.translated import translate_middleware
@@ -41,7 +41,6 @@ from headgate.translator.sources.ingress_routing import INGRESS_ROUTING
 from headgate.translator.world.attachments import Provider
 from headgate.translator.world.graph import Lookups
 
-_DEFAULT_CLASS: Final = "traefik"
 _ROUTES: Final = (INGRESS_ROUTE, INGRESS_ROUTE_TCP, INGRESS_ROUTE_UDP)
 _REFERRED_TO: Final = (
     MIDDLEWARE,
@@ -73,10 +72,7 @@ def _is_read(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) -> bool:
 
 
 def _is_ours(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) -> bool:
-    if not is_read(ref.namespace, manifest, lookups):
-        return False
-    wanted, named = lookups.settings.traefik.ingress_class, class_name(manifest)
-    return named == wanted or (not wanted and named == _DEFAULT_CLASS)
+    return is_ours(ref.namespace, manifest, lookups)
 
 
 _BY_CLASS: Final = ByRule(

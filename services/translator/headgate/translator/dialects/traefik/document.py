@@ -5,6 +5,7 @@ from typing import Final, NamedTuple
 
 from headgate.common.resources import JsonObject, ResourceKind
 from headgate.common.resources.traefik import (
+    INGRESS_ROUTE,
     MIDDLEWARE,
     OLDER_TRAEFIK_KINDS,
     SERVERS_TRANSPORT,
@@ -15,12 +16,13 @@ from headgate.common.resources.traefik import (
 )
 from headgate.common.selection import matches_any
 from headgate.translator.manifests.label_selectors import selects
-from headgate.translator.manifests.reading import as_object, as_text, metadata
+from headgate.translator.manifests.reading import as_list, as_object, as_text, metadata
 from headgate.translator.objects.document import Document, document_index, document_kind
 from headgate.translator.world.graph import Lookups
 from headgate.translator.world.world import StoredKind
 
 CLASS_ANNOTATION: Final = "kubernetes.io/ingress.class"
+_DEFAULT_CLASS: Final = "traefik"
 
 
 def _annotations(manifest: JsonObject) -> JsonObject:
@@ -65,7 +67,25 @@ ASKS_ALL_CLIENTS: Final = document_index("asks all clients", _asks_all_clients, 
 """TLSOptions that hold where no other is named, and ask clients for certificates."""
 
 
+def _parents(manifest: JsonObject) -> tuple[str, ...]:
+    own = as_text(metadata(manifest).get("namespace"))
+    found: dict[str, None] = {}
+    for written in as_list(as_object(manifest.get("spec")).get("parentRefs")):
+        reference = as_object(written)
+        found[f"{as_text(reference.get('namespace')) or own}/{as_text(reference.get('name'))}"] = None
+    return tuple(found)
+
+
+BY_PARENT: Final = document_index("by parent", _parents, is_cluster_wide=True)
+"""IngressRoutes by those that they are below, as `namespace/name`."""
+
+
 def _stored(kind: ResourceKind) -> StoredKind[Document]:
+    if kind.kind == INGRESS_ROUTE.kind:
+        named = ("creationTimestamp", "uid", "name", "namespace")
+        return document_kind(
+            kind, annotations=_annotations, labels=_labels, metadata_fields=named, indexes=(BY_PARENT,)
+        )
     if kind.kind != TLS_OPTION.kind:
         return document_kind(kind, annotations=_annotations, labels=_labels)
     kept = ("creationTimestamp", "uid", "name")
@@ -79,6 +99,7 @@ STORED: Final[Mapping[ResourceKind, InBothGroups]] = {
     for newer, older in zip(TRAEFIK_KINDS, OLDER_TRAEFIK_KINDS, strict=True)
 }
 """By the kind of the newer group."""
+INGRESS_ROUTES: Final = STORED[INGRESS_ROUTE]
 MIDDLEWARES: Final = STORED[MIDDLEWARE]
 SERVERS_TRANSPORTS: Final = STORED[SERVERS_TRANSPORT]
 SERVERS_TRANSPORTS_TCP: Final = STORED[SERVERS_TRANSPORT_TCP]
@@ -92,3 +113,11 @@ def class_name(manifest: JsonObject) -> str:
     if isinstance(named, str):
         return named
     return as_text(as_object(metadata(manifest).get("annotations")).get(CLASS_ANNOTATION))
+
+
+def is_ours(namespace: str, manifest: JsonObject, lookups: Lookups) -> bool:
+    """Whether an object with a class is served: by the class that it names, and by the settings that have it read."""
+    if not is_read(namespace, manifest, lookups):
+        return False
+    wanted, named = lookups.settings.traefik.ingress_class, class_name(manifest)
+    return named == wanted or (not wanted and named == _DEFAULT_CLASS)

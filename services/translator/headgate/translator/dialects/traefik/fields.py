@@ -40,7 +40,12 @@ ROUTE_FIELDS: Final = (
         note="`web` and `websecure` are the gateways' HTTP and HTTPS ports, others are settings; one that is missing "
         "is left out with a warning",
     ),
-    _row("parentRefs", is_=Likeness.REFUSED, note="IngressRoutes below others answer 503"),
+    _row(
+        "parentRefs",
+        is_=Likeness.STRICTER,
+        note="rules are asked behind the middlewares of the routes above; a child with `entryPoints`, `tls`, `retry` "
+        "or `buffering` answers 503",
+    ),
     _row(
         "routes[].match",
         is_=Likeness.SAME,

@@ -6,7 +6,7 @@ import pytest
 
 from fakes.translator.traefik import resource, route, rule
 from fakes.translator.traefik_routes import Routes
-from headgate.translator.dialects.traefik.routes import route as routes
+from headgate.translator.dialects.traefik.routes import matched
 
 A = "Host(`a.test`)"
 
@@ -48,7 +48,7 @@ def test_of_two_routes_of_one_rule_that_of_higher_priority_is_served() -> None:
 
 
 def test_more_routes_than_an_object_may_make_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(routes, "MAX_ROUTES", 1)
+    monkeypatch.setattr(matched, "MAX_ROUTES", 1)
     made = Routes(route(rule("Host(`a.test`) || Host(`b.test`)"), rule("Host(`c.test`)")))
     assert made.said() == [("error", "TooMuchWork", "spec.routes[0].match")]
     assert [one.provenance.rule for one in made.all] == ["spec.routes[1]"]

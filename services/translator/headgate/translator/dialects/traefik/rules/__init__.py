@@ -1,13 +1,14 @@
 """Rules of Traefik: from their text to what routes of the table can say.
 
-    parse_rule(text, syntax) -> Rule        for HTTP; alternatives(rule) gives host, path and condition of each route
+    parse_rule(text, syntax) -> Rule        for HTTP; alternatives(rule) gives host, path and condition of each route,
+                                            whole(rule) one condition
     parse_tcp_rule(text, syntax) -> Rule    for TCP; stream_alternatives(rule) gives server names and conditions
 
 Both raise `RuleError`, whose text names the column. `Rule.priority(given)` is what decides between routes.
 """
 
 from headgate.translator.dialects.traefik.rules.errors import RuleError
-from headgate.translator.dialects.traefik.rules.normal_form import Alternative, alternatives
+from headgate.translator.dialects.traefik.rules.normal_form import Alternative, alternatives, whole
 from headgate.translator.dialects.traefik.rules.rule import Rule, Syntax, parse_rule, parse_tcp_rule
 from headgate.translator.dialects.traefik.rules.streams import StreamAlternative, asks_for_tls, stream_alternatives
 
@@ -22,4 +23,5 @@ __all__ = [
     "parse_rule",
     "parse_tcp_rule",
     "stream_alternatives",
+    "whole",
 ]

@@ -47,11 +47,35 @@ def alternatives(rule: Rule[RequestTest]) -> tuple[Alternative, ...]:
     routes = []
     for (host, path), conditions in found.items():
         when = some(conditions)
-        if _depth(when) > MAX_CONDITION_DEPTH:
-            raise RuleError(rule.text, 0, f"the rule's conditions are more than {MAX_CONDITION_DEPTH} levels deep")
+        _check_depth(rule, when)
         if when != NEVER:
             routes.append(Alternative(host, path, None if when == ALWAYS else when))
     return tuple(routes)
+
+
+def whole(rule: Rule[RequestTest]) -> tuple[Alternative, ...]:
+    """Return what a rule takes as one alternative for any host and path, that asks for both by its condition.
+
+    None: no request satisfies the rule.
+
+    Raises:
+        RuleError: the conditions are nested too deep.
+    """
+    when = _whole(rule, rule.expression)
+    _check_depth(rule, when)
+    return () if when == NEVER else (Alternative(ANY_HOST, ANY_PATH, None if when == ALWAYS else when),)
+
+
+def _whole(rule: Rule[RequestTest], expression: Expression) -> Condition:
+    match expression:
+        case Negated():
+            return Not(negated=_whole(rule, expression.part))
+        case Every():
+            return every(_whole(rule, part) for part in expression.parts)
+        case Some():
+            return some(_whole(rule, part) for part in expression.parts)
+        case Call():
+            return some(test.condition for test in rule.tests[expression.offset])
 
 
 class _Expansion:
@@ -145,6 +169,11 @@ def some(conditions: Iterable[Condition]) -> Condition:
     if ALWAYS in parts:
         return ALWAYS
     return next(iter(parts)) if len(parts) == 1 else AnyOf(any_of=tuple(parts))
+
+
+def _check_depth(rule: Rule[RequestTest], condition: Condition) -> None:
+    if _depth(condition) > MAX_CONDITION_DEPTH:
+        raise RuleError(rule.text, 0, f"the rule's conditions are more than {MAX_CONDITION_DEPTH} levels deep")
 
 
 def _depth(condition: Condition) -> int:
