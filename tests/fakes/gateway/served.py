@@ -187,7 +187,9 @@ class Served:
         self.certificates = CertificateStore(alpn=("h2", "http/1.1"))
         self.certificates.set_policies(self.compiler.find_tls, self.compiler.find_certificates)
         self.stream_records: list[StreamRecord] = []
-        streams = StreamContext(StreamStats(), self.certificates.server_context, self.stream_records.append)
+        streams = StreamContext(
+            StreamStats(), self.certificates.server_context, self.certificates.context_for, self.stream_records.append
+        )
         self.server = ProxyServer(
             self.holder, self.pools, config, self.stats, self.log, streams, proxy_protocol=proxy_protocol
         )

@@ -29,6 +29,7 @@ from headgate.gateway.streams.listeners import SharesHttps, StreamListeners
 from headgate.gateway.streams.log import StreamRecord
 from headgate.gateway.streams.stats import StreamStats
 from headgate.gateway.table.compiler import TableCompiler
+from headgate.gateway.tls import CertificateStore
 
 PATIENCE_S = 30.0
 
@@ -106,7 +107,11 @@ async def streams(
     """Listen as a table of these entries asks; `query` asks for the addresses of names."""
     records: list[StreamRecord] = []
     context = StreamContext(
-        StreamStats(), server_tls or ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), records.append, **settings
+        StreamStats(),
+        server_tls or ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER),
+        CertificateStore().context_for,
+        records.append,
+        **settings,
     )
     listeners = StreamListeners(context, host, https=https)
     resolver = Resolver(query, HealthStats(), is_routable=lambda address: True) if query else None

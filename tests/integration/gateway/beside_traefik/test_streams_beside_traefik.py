@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import ssl
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,13 @@ import pytest
 
 from fakes.gateway.ports import free_port
 from fakes.gateway.streams import backend, echo_server, stream, streams
+from fakes.gateway.tls import Authority, unverified
 from fakes.peers.client_hello import real_hello
 from fakes.peers.traefik import ENTRY_POINT, needs_traefik, traefik
+from fakes.translator.deltas import tls_secret
+from fakes.translator.traefik_streams import Streams, resource
+from fakes.translator.traefik_streams import rule as one_rule
+from fakes.translator.traefik_streams import tcp as route_of
 from headgate.common.table import StreamRoute
 from headgate.translator.dialects.traefik.rules import parse_tcp_rule, stream_alternatives
 
@@ -103,3 +109,81 @@ async def test_the_same_router_takes_a_connection(tmp_path: Path, name: str) -> 
         assert not any((await running.routers("tcp")).values())
         found = [(each, await _winner(running.port, each), await _winner(port, each)) for each, _ in asked]
     assert found == [(each, winner, winner) for each, winner in asked]
+
+
+OPTIONS: dict[str, dict[str, Any]] = {
+    "modern": {"minVersion": "VersionTLS13"},
+    "old": {"maxVersion": "VersionTLS12"},
+    "strict": {"clientAuth": {"clientAuthType": "RequireAndVerifyClientCert"}},
+    "asking": {"clientAuth": {"clientAuthType": "VerifyClientCertIfGiven"}},
+    "any": {"clientAuth": {"clientAuthType": "RequireAnyClientCert"}},
+}
+CLIENTS = ("strict", "asking")
+"""Options that name authorities."""
+
+
+async def _is_let_in(port: int, server_name: str, context: ssl.SSLContext) -> bool:
+    async with asyncio.timeout(BOUND_S):
+        try:
+            streams_ = await asyncio.open_connection("127.0.0.1", port, ssl=context, server_hostname=server_name)
+            reader, writer = streams_
+            writer.write(b"x")
+            found = await reader.readexactly(2)
+        except (OSError, asyncio.IncompleteReadError):
+            return False
+        writer.close()
+        return found == b"up"
+
+
+async def test_the_same_clients_are_let_in_by_options(tmp_path: Path) -> None:
+    known, unknown = Authority("clients"), Authority("others")
+    (tmp_path / "ca.pem").write_bytes(known.pem)
+    contexts = {name: unverified() for name in ("1.2", "1.3", "known", "unknown")}
+    contexts["1.2"].maximum_version = contexts["1.3"].minimum_version = ssl.TLSVersion.TLSv1_2
+    contexts["1.3"].minimum_version = ssl.TLSVersion.TLSv1_3
+    for name, authority in (("known", known), ("unknown", unknown)):
+        (tmp_path / name).mkdir()
+        contexts[name].load_cert_chain(*authority.issue("client").write(tmp_path / name))
+    port = free_port()
+    made = [
+        resource("TLSOption", name, **_with_authorities(name, spec, {"secretNames": ["clients"]}))
+        for name, spec in OPTIONS.items()
+    ]
+    routes = [
+        route_of(one_rule(f"HostSNI(`{name}.test`)"), name=name, entryPoints=["db"], tls={"options": {"name": name}})
+        for name in OPTIONS
+    ]
+    secret = tls_secret("clients", authorities_pem=known.pem.decode())
+    entries = [
+        route.model_copy(update={"port": port, "backends": stream(port, up="up").backends})
+        for route in Streams(secret, *made, *routes).routes
+    ]
+    async with contextlib.AsyncExitStack() as stack:
+        at = await stack.enter_async_context(echo_server(name=b"up"))
+        await stack.enter_async_context(streams(*entries, backend(at, key="up")))
+        files = {
+            name: _with_authorities(name, spec, {"caFiles": [str(tmp_path / "ca.pem")]})
+            for name, spec in OPTIONS.items()
+        }
+        routers = {
+            name: {
+                "rule": f"HostSNI(`{name}.test`)",
+                "entryPoints": [ENTRY_POINT],
+                "service": "up",
+                "tls": {"options": name},
+            }
+            for name in OPTIONS
+        }
+        services = {"up": {"loadBalancer": {"servers": [{"address": f"127.0.0.1:{at}"}]}}}
+        configuration = {"tcp": {"routers": routers, "services": services}, "tls": {"options": files}}
+        running = await stack.enter_async_context(traefik(tmp_path, configuration))
+        asked = [(name, how) for name in OPTIONS for how in contexts]
+        theirs = {each: await _is_let_in(running.port, f"{each[0]}.test", contexts[each[1]]) for each in asked}
+        ours = {each: await _is_let_in(port, f"{each[0]}.test", contexts[each[1]]) for each in asked}
+    assert any(theirs.values())
+    assert not all(theirs.values())
+    assert ours == theirs
+
+
+def _with_authorities(name: str, spec: dict[str, Any], authorities: dict[str, Any]) -> dict[str, Any]:
+    return spec | {"clientAuth": spec["clientAuth"] | authorities} if name in CLIENTS else spec

@@ -151,7 +151,7 @@ async def https(
 ) -> AsyncIterator[tuple[ProxyServer, int]]:
     """An HTTPS listener whose connections the event loop accepts, or (`shared`) that are looked at before."""
     async with proxied(answering(OK, OK)) as proxy:
-        context = StreamContext(StreamStats(), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))
+        context = StreamContext(StreamStats(), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), CertificateStore().context_for)
         config = ProxyConfig(drain_quiet_s=0.2, tls_handshake_timeout_s=handshake_s)
         server = ProxyServer(
             proxy.holder, proxy.pools, config, proxy.stats, proxy.log, context, proxy_protocol=proxy_protocol

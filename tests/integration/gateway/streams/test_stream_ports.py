@@ -155,7 +155,9 @@ async def test_workers_share_a_port() -> None:
     async with echo_server(name=b"1") as upstream, streams(stream(port), backend(upstream)) as running:
         routes = [route for _, route in running.compiler.streams.compiled()]
         running.listeners.apply([])
-        contexts = [StreamContext(running.context.stats, running.context.server_tls) for _ in range(2)]
+        contexts = [
+            StreamContext(running.context.stats, running.context.server_tls, running.context.tls_of) for _ in range(2)
+        ]
         workers = [StreamListeners(context, "127.0.0.1", reuse_port=True) for context in contexts]
         for worker in workers:
             worker.apply(routes)

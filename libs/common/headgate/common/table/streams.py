@@ -6,6 +6,7 @@ from pydantic import Field, model_validator
 
 from headgate.common.table.base import Entry, Provenance
 from headgate.common.table.match import Condition
+from headgate.common.table.tls import TlsPolicy
 
 
 class WeightedUpstream(Entry):
@@ -52,6 +53,8 @@ class StreamRoute(Entry):
     """Of `tls`, and of routes with `when`: the higher goes first among the routes of a port (Traefik)."""
     terminate: bool = False
     """Of `tls`: end TLS here, with the certificate for the server name, and pass on plain bytes."""
+    tls: TlsPolicy | None = None
+    """How TLS is spoken where it ends here; None: as the gateway thinks right. No protocol is agreed on (ALPN)."""
     mqtt: MqttConnect | None = None
     """Clients speak MQTT; only those that begin as it says are let through. Their ids can be hashed."""
     backends: tuple[WeightedUpstream, ...] = Field(min_length=1)
@@ -80,6 +83,10 @@ class StreamRoute(Entry):
             raise ValueError("priority is for tls and when only: other routes have a port to themselves")
         if self.when is not None and self.protocol == "udp":
             raise ValueError("when is not for udp")
+        if self.tls is not None and not self.terminate:
+            raise ValueError("a policy of TLS is for connections whose TLS ends here")
+        if self.tls is not None and self.tls.client_auth is not None and self.tls.client_auth.is_for_requests:
+            raise ValueError("streams have no requests: clients' certificates are judged in the handshake alone")
         if self.mqtt is not None and not (self.terminate or self.protocol == "tcp"):
             raise ValueError("mqtt is for tcp, and for tls that ends here")
         return self

@@ -62,6 +62,12 @@ class ClientAuth(Entry):
     """URL that a client without a certificate is sent to; its handshake finishes. A bad certificate ends it, unless
     `refusals` are answers."""
 
+    @property
+    def is_for_requests(self) -> bool:
+        """Whether some of it can only be judged by a request, once the handshake is over."""
+        is_late = self.refusals == "answer" or self.mode == "optional-unverified"
+        return is_late or bool(self.allowed_names or self.skip_paths or self.error_page)
+
 
 class TlsPolicy(Entry):
     """How TLS is spoken for one server name."""

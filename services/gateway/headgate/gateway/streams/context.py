@@ -4,12 +4,16 @@ import asyncio
 import ssl
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from headgate.gateway.model.networks import Network, is_within
 from headgate.gateway.net.dialling import UNBOUNDED, Dialler
 from headgate.gateway.streams.log import StreamRecord
+from headgate.gateway.streams.route import CompiledStream
 from headgate.gateway.streams.stats import StreamStats
+
+if TYPE_CHECKING:
+    from headgate.gateway.tls.policy import HostTls
 
 
 class Endable(Protocol):
@@ -29,6 +33,8 @@ class StreamContext:
     stats: StreamStats
     server_tls: ssl.SSLContext
     """For routes that end TLS: presents the certificate for the server name."""
+    tls_of: "Callable[[HostTls], ssl.SSLContext]"
+    """Makes the same for routes that say how TLS is spoken."""
     log: Callable[[StreamRecord], None] | None = None
     preface_timeout_s: float = 15.0
     """For a client to send what is read before it is served: PROXY header, ClientHello, TLS handshake."""
@@ -43,6 +49,14 @@ class StreamContext:
     """Connections that are not streams yet, nor known to be others'."""
     emptied: asyncio.Event = field(default_factory=asyncio.Event)
     """Set whenever the last one ends."""
+
+    def tls_for(self, route: CompiledStream) -> ssl.SSLContext:
+        """Return what ends the TLS of a route's connections."""
+        if route.tls is None:
+            return self.server_tls
+        if route.server_tls is None:
+            route.server_tls = self.tls_of(route.tls)
+        return route.server_tls
 
     async def ended(self) -> None:
         """Wait until nothing is open, nor about to be."""

@@ -4,6 +4,7 @@ A connection keeps the route that it began with, whatever is swapped in meanwhil
 holders, as for requests.
 """
 
+import ssl
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from headgate.gateway.proxy.endpoint_pool import EndpointPool
     from headgate.gateway.proxy.request_source import RequestSource
+    from headgate.gateway.tls.policy import HostTls
 
 
 NO_HEADERS_IN_UDP = "the PROXY protocol is for TCP, datagrams have no header"
@@ -31,17 +33,22 @@ class CompiledStream:
         entry: the route.
         find_holder: finds the holder of an upstream key.
         offset: how many turns the split begins with.
+        tls: how TLS is spoken where it ends here; None: as the gateway thinks right.
     """
 
-    __slots__ = ("__weakref__", "_decide", "_split", "entry", "networks", "problem")
+    __slots__ = ("__weakref__", "_decide", "_split", "entry", "networks", "problem", "server_tls", "tls")
 
     def __init__(
         self,
         entry: StreamRoute,
         find_holder: "Callable[[str], UpstreamHolder]",
         offset: int = 0,
+        tls: "HostTls | None" = None,
     ) -> None:
         self.entry = entry
+        self.tls = tls
+        self.server_tls: ssl.SSLContext | None = None
+        """Made of `tls` by the first connection."""
         self._split = SmoothRoundRobin(
             ((find_holder(backend.upstream), backend.weight) for backend in entry.backends), offset
         )
@@ -54,6 +61,8 @@ class CompiledStream:
             self.networks = parse_networks(entry.allowed_networks)
         except ValueError as error:
             self.problem = f"{entry.provenance}: allowed_networks: {error}"
+        if tls is not None and tls.problem:
+            self.problem = f"{entry.provenance}: {tls.problem}"
         self._decide: Decide | None = None
         try:
             self._decide = compile_condition(entry.when) if entry.when is not None else None

@@ -265,7 +265,7 @@ class StreamConnection:
         await self._loop.connect_accepted_socket(
             lambda: self._client,
             accepted,
-            ssl=self._context.server_tls if terminate else None,
+            ssl=self._context.tls_for(self._route) if terminate else None,
             ssl_handshake_timeout=self._context.preface_timeout_s if terminate else None,
         )
         if mqtt is not None:

@@ -146,7 +146,8 @@ class TableCompiler:
     ) -> Steps[tuple[str, CompiledStream]]:
         entry = decode_entry(StreamRoute, raw)
         yield from ()
-        return entry.key, CompiledStream(entry, self._holders.holder, self._next_offset())
+        tls = self._tls_policies.compile(entry.tls, entry.key)
+        return entry.key, CompiledStream(entry, self._holders.holder, self._next_offset(), tls)
 
     def _open_certificate(
         self, raw: bytes, find_previous: FindPrevious[OpenedCertificate]

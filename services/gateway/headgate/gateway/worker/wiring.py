@@ -159,6 +159,7 @@ def make_serving(settings: GatewaySettings, table: TableParts) -> ServingParts:
     streams = StreamContext(
         stream_stats,
         stream_certificates.server_context,
+        stream_certificates.context_for,
         access_log.stream if access_log else None,
         settings.header_timeout_s,
         parse_networks(settings.proxy_protocol_networks),

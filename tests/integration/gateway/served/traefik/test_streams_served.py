@@ -2,6 +2,7 @@
 
 import ssl
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from fakes.gateway.proxied import answering
 from fakes.gateway.served import asking, named, origins, read_answer
 from fakes.gateway.tls import Authority, SelfSigned, unverified
 from fakes.translator.applied import World, world
-from fakes.translator.deltas import endpoint_slice, service
+from fakes.translator.deltas import endpoint_slice, service, tls_secret
 from fakes.translator.traefik import route as http_route
 from fakes.translator.traefik import rule as http_rule
 from fakes.translator.traefik_streams import resource, rule, tcp
@@ -97,3 +98,52 @@ async def test_connections_of_an_address_are_bounded(shop: World) -> None:
     first.close()
     again = await until(lambda: ask(shop, ENDED), despite=(ConnectionError, EOFError, ssl.SSLError))
     assert again == b"one"
+
+
+REFUSED = (ConnectionError, EOFError, ssl.SSLError)
+CLIENTS = Authority("clients")
+STRICT = {"clientAuth": {"clientAuthType": "RequireAndVerifyClientCert", "secretNames": ["clients"]}}
+
+
+def knowing(authority: Authority, folder: Path) -> ssl.SSLContext:
+    context = unverified()
+    context.load_cert_chain(*authority.issue("client").write(folder))
+    return context
+
+
+@pytest.mark.parametrize("name", ["strict", "default"])
+async def test_an_option_asks_clients_for_certificates(shop: World, name: str, tmp_path: Path) -> None:
+    options = {} if name == "default" else {"options": {"name": name}}
+    guarded = tcp(rule(f"HostSNI(`{ENDED}`)", to("one")), tls=options)
+    shop.proxy.apply(tls_secret("clients", authorities_pem=CLIENTS.pem.decode()))
+    shop.proxy.apply(resource("TLSOption", name, **STRICT), guarded)
+    assert shop.proxy.problems(guarded) == []
+    assert await ask(shop, ENDED, knowing(CLIENTS, tmp_path)) == b"one"
+    for context in (unverified(), knowing(Authority("others"), tmp_path)):
+        with pytest.raises(REFUSED):
+            await ask(shop, ENDED, context)
+
+
+async def test_each_route_has_the_versions_of_its_own_option(shop: World) -> None:
+    modern = rule(f"HostSNIRegexp(`^{ENDED}$`)", to("one"))
+    shop.proxy.apply(resource("TLSOption", "modern", minVersion="VersionTLS13"))
+    shop.proxy.apply(tcp(modern, tls={"options": {"name": "modern"}}))
+    shop.proxy.apply(tcp(rule(f"HostSNI(`{OTHER}`)", to("two")), tls={}, name="other"))
+    old = unverified()
+    old.maximum_version = ssl.TLSVersion.TLSv1_2
+    assert await ask(shop, ENDED) == b"one"
+    assert await ask(shop, OTHER, old) == b"two"
+    with pytest.raises(REFUSED):
+        await ask(shop, ENDED, old)
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [([], "TLSOptionNotFound"), ([resource("TLSOption", "strict", cipherSuites=["NONE"])], "InvalidTLSOption")],
+)
+async def test_an_option_that_cannot_be_followed_lets_no_client_in(shop: World, options: Any, reason: str) -> None:
+    closed = tcp(rule(f"HostSNI(`{ENDED}`)", to("one")), tls={"options": {"name": "strict"}})
+    shop.proxy.apply(*options, closed)
+    assert shop.proxy.errors(closed) == [reason]
+    with pytest.raises(REFUSED):
+        await ask(shop, ENDED)

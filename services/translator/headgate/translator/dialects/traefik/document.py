@@ -58,13 +58,12 @@ class InBothGroups(NamedTuple):
         return None
 
 
-def _asks_all_clients(manifest: JsonObject) -> tuple[str, ...]:
-    is_default = metadata(manifest).get("name") == "default"
-    return ("",) if is_default and as_object(manifest.get("spec")).get("clientAuth") else ()
+def _names(manifest: JsonObject) -> tuple[str, ...]:
+    return (as_text(metadata(manifest).get("name")),)
 
 
-ASKS_ALL_CLIENTS: Final = document_index("asks all clients", _asks_all_clients, is_cluster_wide=True)
-"""TLSOptions that hold where no other is named, and ask clients for certificates."""
+BY_NAME: Final = document_index("by name", _names, is_cluster_wide=True)
+"""TLSOptions by their names, whatever their namespaces."""
 
 
 def _parents(manifest: JsonObject) -> tuple[str, ...]:
@@ -88,10 +87,8 @@ def _stored(kind: ResourceKind) -> StoredKind[Document]:
         )
     if kind.kind != TLS_OPTION.kind:
         return document_kind(kind, annotations=_annotations, labels=_labels)
-    kept = ("creationTimestamp", "uid", "name")
-    return document_kind(
-        kind, annotations=_annotations, labels=_labels, metadata_fields=kept, indexes=(ASKS_ALL_CLIENTS,)
-    )
+    kept = ("creationTimestamp", "uid", "name", "namespace")
+    return document_kind(kind, annotations=_annotations, labels=_labels, metadata_fields=kept, indexes=(BY_NAME,))
 
 
 STORED: Final[Mapping[ResourceKind, InBothGroups]] = {

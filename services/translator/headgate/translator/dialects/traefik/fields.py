@@ -286,9 +286,10 @@ TCP_ROUTE_FIELDS: Final = (
     _row("tls.passthrough", is_=Likeness.SAME),
     _row(
         "tls.options",
-        is_=Likeness.REFUSED,
-        note="connections are refused, as it may keep clients out, and also where the TLSOption `default` asks for "
-        "certificates; of the latter nothing else holds for streams. With `passthrough` neither has an effect",
+        is_=Likeness.STRICTER,
+        note="for each route, whatever its rule; without one the TLSOption `default` holds. One that is missing, "
+        "or cannot be followed, has the connections refused; `alpnProtocols` has no effect, nor has any with "
+        "`passthrough`",
     ),
     _row(
         "tls.certResolver",

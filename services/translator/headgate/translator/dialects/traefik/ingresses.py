@@ -15,10 +15,10 @@ from headgate.translator.dialects.traefik.middlewares.making import Made
 from headgate.translator.dialects.traefik.models.service import LoadBalancer
 from headgate.translator.dialects.traefik.references import BadReference, find_provided
 from headgate.translator.dialects.traefik.routes.entry_points import spots_of
-from headgate.translator.dialects.traefik.routes.tls import policy_of
 from headgate.translator.dialects.traefik.rules import RuleError, alternatives, parse_rule
 from headgate.translator.dialects.traefik.services.sticky import stickiness_of
 from headgate.translator.dialects.traefik.services.upstreams import BadService, upstream_of
+from headgate.translator.dialects.traefik.tls.following import policy_of
 from headgate.translator.dialects.traefik.tls.options import NOBODY
 from headgate.translator.fragments.spots import Spot
 from headgate.translator.manifests.patches import RoutePatch

@@ -190,33 +190,57 @@ def test_connections_of_a_route_that_cannot_be_followed_are_refused(changes: Any
     assert upstream.unavailable
 
 
-def test_options_that_may_keep_clients_out_refuse_all_connections() -> None:
-    made = Streams(tcp(rule("HostSNI(`a.com`)"), entryPoints=DB, tls={**TLS, "options": {"name": "strict"}}))
-    assert made.said() == [("error", "UnsupportedField", "spec.tls.options")]
-    assert [one.unavailable is not None for one in made.upstreams(made.routes[0])] == [True]
-    through = Streams(
-        tcp(rule("HostSNI(`a.com`)"), entryPoints=DB, tls={"passthrough": True, "options": {"name": "strict"}})
+def test_an_option_is_the_policy_of_the_routes_that_end_tls() -> None:
+    modern = resource("TLSOption", "modern", minVersion="VersionTLS13")
+    tls = {"options": {"name": "modern"}}
+    made = Streams(modern, tcp(rule("HostSNI(`a.com`)"), entryPoints=DB, tls=tls))
+    assert made.said() == []
+    assert made.route.tls is not None
+    assert made.route.tls.min_version == "1.3"
+    assert (
+        Streams(modern, tcp(rule("HostSNI(`a.com`)"), entryPoints=DB, tls={**tls, "passthrough": True})).route.tls
+        is None
     )
-    assert through.route.terminate is False
+
+
+def test_an_option_that_is_missing_refuses_all_connections() -> None:
+    made = Streams(tcp(rule("HostSNI(`a.com`)"), entryPoints=DB, tls={**TLS, "options": {"name": "strict"}}))
+    assert made.said() == [("error", "TLSOptionNotFound", "spec.tls.options.name")]
+    assert [one.unavailable is not None for one in made.upstreams(made.routes[0])] == [True]
 
 
 @pytest.mark.parametrize(
-    ("name", "spec", "is_refused"),
+    ("name", "spec", "expected"),
     [
-        ("default", {"clientAuth": {"clientAuthType": "RequireAnyClientCert"}}, True),
-        ("default", {"minVersion": "VersionTLS13"}, False),
-        ("other", {"clientAuth": {"clientAuthType": "RequireAnyClientCert"}}, False),
+        ("default", {"clientAuth": {"clientAuthType": "RequireAnyClientCert"}}, "required-any"),
+        ("default", {"minVersion": "VersionTLS13"}, "1.3"),
+        ("other", {"clientAuth": {"clientAuthType": "RequireAnyClientCert"}}, None),
     ],
 )
-def test_default_options_that_ask_for_certificates_refuse_connections_that_end_here(
-    name: str, spec: Any, is_refused: bool
-) -> None:
+def test_the_option_named_default_holds_where_no_other_is_named(name: str, spec: Any, expected: str | None) -> None:
     option = resource("TLSOption", name, **spec)
     option["metadata"]["namespace"] = "elsewhere"
     made = Streams(option, tcp(rule("HostSNI(`a.com`)"), entryPoints=DB, tls=TLS))
-    assert [one.unavailable is not None for one in made.upstreams(made.routes[0])] == [is_refused]
-    assert made.said() == ([("error", "UnsupportedField", "spec.tls")] if is_refused else [])
+    policy = made.routes[0].tls
+    said = policy and (policy.min_version or (policy.client_auth and policy.client_auth.mode))
+    assert (said, made.said()) == (expected, [])
     assert Streams(option, tcp(rule("HostSNI(`a.com`)"), entryPoints=DB, tls={"passthrough": True})).said() == []
+
+
+def test_of_several_options_named_default_the_oldest_holds() -> None:
+    older, newer = (resource("TLSOption", "default", minVersion=f"VersionTLS1{minor}") for minor in (3, 2))
+    for option, namespace, year in ((older, "z", 2020), (newer, "a", 2021)):
+        option["metadata"] |= {"namespace": namespace, "creationTimestamp": f"{year}-01-01T00:00:00Z"}
+    (route,) = Streams(older, newer, tcp(rule("HostSNI(`a.com`)"), entryPoints=DB, tls=TLS)).routes
+    assert route.tls is not None
+    assert route.tls.min_version == "1.3"
+
+
+def test_an_option_named_default_that_cannot_be_followed_refuses_connections() -> None:
+    option = resource("TLSOption", "default", cipherSuites=["NONE"])
+    made = Streams(option, tcp(rule("HostSNI(`a.com`)"), entryPoints=DB, tls=TLS))
+    assert ("error", "InvalidTLSOption", "spec.tls") in made.said()
+    assert [one.unavailable is not None for one in made.upstreams(made.routes[0])] == [True]
 
 
 @pytest.mark.parametrize(

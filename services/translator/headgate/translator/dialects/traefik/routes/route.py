@@ -17,8 +17,9 @@ from headgate.translator.dialects.traefik.routes.layers import find_layer, trans
 from headgate.translator.dialects.traefik.routes.matched import Matched, read_rules
 from headgate.translator.dialects.traefik.routes.on_spot import on_spot
 from headgate.translator.dialects.traefik.routes.serving import KIND, Served, behind, serve
-from headgate.translator.dialects.traefik.routes.tls import claim_default_tls, claim_names, claim_tls, read_options
+from headgate.translator.dialects.traefik.routes.tls import claim_default_tls, claim_names, claim_tls
 from headgate.translator.dialects.traefik.rules import alternatives
+from headgate.translator.dialects.traefik.tls.following import read_options
 from headgate.translator.dialects.traefik.tls.options import NOBODY
 from headgate.translator.dialects.traefik.tls.resolvers import claim_resolved
 from headgate.translator.fragments.fragment import Fragment, RouteClaim
@@ -41,7 +42,7 @@ def translate_route(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) -> F
         return translate_child(ref, manifest, settings, rules, lookups, problems)
     points, has_tls = lookups.settings.entry_points, settings.tls is not None
     spots = spots_of(settings.entry_points, points, has_tls=has_tls, problems=problems)
-    policy = read_options(settings.tls, ref, lookups, problems) if settings.tls is not None else None
+    policy = read_options(settings.tls.options, ref, lookups, problems) if settings.tls is not None else None
     fault = "its TLSOption cannot be followed, and may keep clients out" if policy == NOBODY else ""
     matched = read_rules(rules, alternatives, lookups, problems)
     below = find_layer(ref, matched, lookups, problems)

@@ -1,8 +1,7 @@
 """TLS of an IngressRoute: its certificate, and what its TLSOption asks of clients.
 
 The certificate is presented for all names that it is valid for, whichever route has them. A TLSOption holds for the
-hosts that rules name. One that is missing, or cannot be followed, lets no client in, as it may be there to keep some
-out.
+hosts that rules name.
 """
 
 from collections.abc import Iterable
@@ -13,8 +12,10 @@ from headgate.common.table import ANY_HOST, TlsPolicy
 from headgate.common.table.hosts import is_pattern
 from headgate.translator.dialects.traefik.document import TLS_OPTIONS
 from headgate.translator.dialects.traefik.models.route import RouteTls
-from headgate.translator.dialects.traefik.references import BadReference, Found, find_provided, find_referenced
-from headgate.translator.dialects.traefik.tls.options import NOBODY, read_tls_option
+from headgate.translator.dialects.traefik.references import BadReference, find_provided
+from headgate.translator.dialects.traefik.tls.following import FIELD as OPTIONS
+from headgate.translator.dialects.traefik.tls.following import policy_of
+from headgate.translator.dialects.traefik.tls.options import NOBODY
 from headgate.translator.fragments.fragment import CertificateRef, NameClaim, TlsClaim
 from headgate.translator.fragments.spots import Spot
 from headgate.translator.manifests.specs import refuse, warn
@@ -22,7 +23,6 @@ from headgate.translator.sources.certificates import PAIR, SECRETS, covers, stan
 from headgate.translator.world.graph import Lookups
 
 _FIELD = "spec.tls.secretName"
-_OPTIONS = "spec.tls.options"
 
 
 def claim_names(
@@ -58,30 +58,6 @@ def claim_names(
     return tuple(NameClaim(valid_name, certificate, _FIELD) for valid_name in sorted(valid))
 
 
-def read_options(tls: RouteTls, ref: ObjectRef, lookups: Lookups, problems: list[Problem]) -> TlsPolicy | None:
-    """Return what the TLSOption of an IngressRoute says; `NOBODY` if it cannot be followed, None without one."""
-    named = tls.options
-    if named is None or lookups.is_assumed:
-        return None
-    try:
-        found = find_referenced(TLS_OPTIONS, ref.namespace, named.namespace, named.name, lookups)
-    except BadReference as error:
-        problems.append(refuse(error.reason, f"{_OPTIONS}.name", f"{error}; no client is let in", named.name))
-        return NOBODY
-    return policy_of(found, f"{_OPTIONS}.name", lookups, problems)
-
-
-def policy_of(found: Found, field: str, lookups: Lookups, problems: list[Problem]) -> TlsPolicy:
-    """Return what a TLSOption says that a field names; `NOBODY` if it cannot be followed."""
-    theirs: list[Problem] = []
-    policy = read_tls_option(found.namespace, found.manifest, lookups, theirs)
-    if policy is None or policy == NOBODY:
-        message = f"TLSOption {found.namespace}/{found.name} cannot be followed, and no client is let in: {theirs[0]}"
-        problems.append(refuse("InvalidTLSOption", field, message, found.name))
-        return NOBODY
-    return policy
-
-
 def claim_tls(
     policy: TlsPolicy, hosts: Iterable[str], spots: Iterable[Spot], problems: list[Problem]
 ) -> tuple[TlsClaim, ...]:
@@ -89,12 +65,12 @@ def claim_tls(
     claims: list[TlsClaim] = []
     for host in sorted(hosts):
         if _is_name(host):
-            claims += (TlsClaim(spot.key(host), policy, _OPTIONS) for spot in spots)
+            claims += (TlsClaim(spot.key(host), policy, OPTIONS) for spot in spots)
         else:
             message = (
                 "connections have their TLS by server name, so rules for other hosts than plain ones have the default"
             )
-            problems.append(warn("TLSOptionNotUsed", _OPTIONS, message))
+            problems.append(warn("TLSOptionNotUsed", OPTIONS, message))
     return tuple(claims)
 
 

@@ -10,9 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from headgate.common.problems import Problem
 from headgate.common.resources import JsonObject, ObjectRef
-from headgate.common.resources.traefik import TLS_OPTION
-from headgate.common.table import Condition, Provenance, StreamRoute
-from headgate.translator.dialects.traefik.document import ASKS_ALL_CLIENTS, STORED
+from headgate.common.table import Condition, Provenance, StreamRoute, TlsPolicy
 from headgate.translator.dialects.traefik.entry_points import FIELD, entry_points_of
 from headgate.translator.dialects.traefik.models.stream import IngressRouteTcpSpec, TcpRule, TcpTls
 from headgate.translator.dialects.traefik.rules import (
@@ -25,6 +23,8 @@ from headgate.translator.dialects.traefik.rules import (
 from headgate.translator.dialects.traefik.streams.middlewares import follow_middlewares
 from headgate.translator.dialects.traefik.streams.services import StreamBackends, read_services, refuse_all
 from headgate.translator.dialects.traefik.tls.certificates import claim_valid_names
+from headgate.translator.dialects.traefik.tls.following import default_policy, read_options
+from headgate.translator.dialects.traefik.tls.options import NOBODY
 from headgate.translator.dialects.traefik.tls.resolvers import claim_resolved
 from headgate.translator.fragments.fragment import Fragment, NameClaim, StreamClaim
 from headgate.translator.manifests.specs import Part, Spec, refuse
@@ -63,10 +63,11 @@ def translate_tcp_route(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) 
     if settings is None:
         return Fragment(identify(ref, manifest), problems=tuple(problems))
     points = entry_points_of(settings.entry_points, lookups.settings.entry_points, problems, is_udp=False)
-    fault = _fault_of(settings.tls, lookups, problems)
+    policy = _policy_of(ref, settings.tls, lookups, problems)
+    fault = "its TLSOption cannot be followed, and may keep clients out" if policy == NOBODY else ""
     matched = sorted(_matched(rules, settings.tls, lookups, problems), key=lambda one: -one.priority)
     served = [_serve(ref, one, fault, lookups, problems) for one in matched]
-    streams = tuple(_claims(ref, served, settings.tls, _usable(points, settings.tls, problems), problems))
+    streams = tuple(_claims(ref, served, settings.tls, policy, _usable(points, settings.tls, problems), problems))
     return Fragment(
         identify(ref, manifest),
         streams=streams,
@@ -76,19 +77,13 @@ def translate_tcp_route(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) 
     )
 
 
-def _fault_of(tls: TcpTls | None, lookups: Lookups, problems: list[Problem]) -> str:
-    """Return why no route of the object can be followed; empty if they can."""
+def _policy_of(ref: ObjectRef, tls: TcpTls | None, lookups: Lookups, problems: list[Problem]) -> TlsPolicy | None:
+    """Return how TLS is spoken where it ends here; `NOBODY` if the TLSOption for it cannot be followed."""
     if tls is None or tls.passthrough:
-        return ""
+        return None
     if tls.options is not None:
-        fault = "TLSOptions are not followed for streams, and may keep clients out: leave them out"
-        problems.append(refuse("UnsupportedField", "spec.tls.options", fault, tls.options.name))
-        return fault
-    if any(lookups.find(stored, ASKS_ALL_CLIENTS) for stored in STORED[TLS_OPTION]):
-        fault = "the TLSOption default asks clients for certificates, which streams do not: use passthrough"
-        problems.append(refuse("UnsupportedField", "spec.tls", fault))
-        return fault
-    return ""
+        return read_options(tls.options, ref, lookups, problems)
+    return default_policy("spec.tls", lookups, problems)
 
 
 def _usable(points: Sequence[EntryPoint], tls: TcpTls | None, problems: list[Problem]) -> list[EntryPoint]:
@@ -156,6 +151,7 @@ def _claims(
     ref: ObjectRef,
     served: Sequence[tuple[_Matched, StreamBackends]],
     tls: TcpTls | None,
+    policy: TlsPolicy | None,
     points: Sequence[EntryPoint],
     problems: list[Problem],
 ) -> Iterator[StreamClaim]:
@@ -165,6 +161,7 @@ def _claims(
         common: dict[str, Any] = {
             "protocol": "tcp" if tls is None else "tls",
             "terminate": tls is not None and not tls.passthrough,
+            "tls": None if policy == NOBODY else policy,
             "backends": backends.backends,
             "max_connections_per_client": one.most,
             "connect_timeout_s": _CONNECT_TIMEOUT_S,
