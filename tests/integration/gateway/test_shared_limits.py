@@ -2,14 +2,18 @@
 
 import asyncio
 import gc
+import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from ipaddress import ip_address
+from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography.x509 import IPAddress
 
 from fakes.gateway.ports import free_port
-from fakes.gateway.tls import SelfSigned
+from fakes.gateway.tls import Authority, SelfSigned
 from fakes.stores.redis import RedisServer, Relay, eventually, real_redis, watched_pair
 from fakes.waiting import until
 from headgate.gateway.plugins.interface import PluginServices
@@ -201,6 +205,47 @@ async def test_certificate_is_only_checked_if_asked_for(verifies: bool, status: 
         tls = {"redis_ssl": True, "redis_ssl_verify": verifies, "redis_port": relay.port}
         limit = {"count": 1, "time_window": 60, **to_server(server), **tls}
         async with gateways(("limit-count", {**limit, "redis_timeout": 3000}), count=1) as [plugins]:
+            assert (await exchanged(plugins, request())).status == status
+
+
+def relayed(authority: Authority, folder: Path, *, asks: bool) -> ssl.SSLContext:
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(*authority.issue("redis", IPAddress(ip_address("127.0.0.1"))).write(folder))
+    if asks:
+        context.verify_mode = ssl.CERT_REQUIRED
+        context.load_verify_locations(cadata=authority.pem.decode())
+    return context
+
+
+@pytest.mark.parametrize("is_cluster", [False, True])
+@pytest.mark.parametrize(("trusted", "shown", "status"), [(0, 0, 200), (1, 0, 500), (0, 1, 500), (0, None, 500)])
+async def test_authorities_and_a_certificate_of_its_own(
+    tmp_path: Path, trusted: int, shown: int | None, status: int, is_cluster: bool
+) -> None:
+    authorities = Authority("right"), Authority("wrong")
+    tls: Config = {"redis_ssl_ca": authorities[trusted].pem.decode()}
+    if shown is not None:
+        issued = authorities[shown].issue("gateway")
+        tls |= {"redis_ssl_certificate": issued.chain_pem.decode(), "redis_ssl_key": issued.key_pem.decode()}
+    options = ("cluster-enabled yes", f"cluster-port {free_port()}") if is_cluster else ()
+    async with (
+        real_redis(*options) as server,
+        Relay(server.port, relayed(authorities[0], tmp_path, asks=True)) as relay,
+    ):
+        told = {"policy": "redis", "redis_host": "127.0.0.1", "redis_port": relay.port}
+        told |= {"redis_ssl": True, "redis_ssl_verify": True}
+        if is_cluster:
+            await server.ask("CONFIG", "SET", "cluster-announce-port", relay.port)
+            await server.ask("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
+            told = {"policy": "redis-cluster", "redis_cluster_nodes": [f"127.0.0.1:{relay.port}"]}
+            told |= {"redis_cluster_name": "limits", "redis_cluster_ssl": True, "redis_cluster_ssl_verify": True}
+
+            async def is_ready() -> bool:
+                return b"cluster_state:ok" in await server.ask("CLUSTER", "INFO")
+
+            await eventually(is_ready)
+        limit = {"count": 1, "time_window": 60, **told, **tls, "redis_timeout": 3000}
+        async with gateways(("limit-count", limit), count=1) as [plugins]:
             assert (await exchanged(plugins, request())).status == status
 
 

@@ -39,6 +39,11 @@ class CountingConfig(PluginConfig):
     redis_ssl: bool = False
     redis_ssl_verify: bool = False
     """Check the server's certificate."""
+    redis_ssl_ca: str | None = Field(default=None, min_length=1)
+    """Authorities instead of the system's, PEM; with all policies."""
+    redis_ssl_certificate: str | None = Field(default=None, min_length=1)
+    """Certificate for servers that ask for one, PEM, with its chain."""
+    redis_ssl_key: SecretText | None = None
     redis_cluster_nodes: tuple[str, ...] = ()
     """With `redis-cluster`: `host:port` of some nodes; the others are found."""
     redis_cluster_name: str | None = Field(default=None, min_length=1)

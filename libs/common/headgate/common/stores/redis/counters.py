@@ -210,7 +210,7 @@ def _make_cluster(target: RedisTarget, dial_by: Dial | None) -> RedisCluster:
         **options,
     )
     # There is no argument for it. No node is connected to yet, and those that are found later are made of the same.
-    make = cluster.connection_kwargs["connection_class"] = connection_class(target.is_tls, dial_by)
+    make = cluster.connection_kwargs["connection_class"] = connection_class(target, dial_by)
     for node in cluster.nodes_manager.startup_nodes.values():
         node.connection_class = make  # type: ignore[assignment]  # it is only called
     return cluster

@@ -43,6 +43,16 @@ class Login(NamedTuple):
     password: str = ""
 
 
+class TlsIdentity(NamedTuple):
+    """PEM texts instead of files."""
+
+    authorities: str = ""
+    """That are trusted instead of the system's; empty: those."""
+    certificate: str = ""
+    """Of this client, for servers that ask for one."""
+    key: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class RedisTarget:
     """Everything that is needed to connect."""
@@ -62,6 +72,8 @@ class RedisTarget:
     certificate_file: Path | None = None
     """Certificate of this client, for servers that ask for one, PEM."""
     key_file: Path | None = None
+    identity: TlsIdentity = field(default=TlsIdentity(), repr=False)
+    """Goes before the files."""
 
     def __str__(self) -> str:
         """As in the URL, without login and database."""

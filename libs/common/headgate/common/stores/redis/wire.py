@@ -14,6 +14,7 @@ import logging
 import os
 import re
 import socket
+import ssl
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
@@ -23,8 +24,9 @@ from redis.asyncio.connection import Connection, SSLConnection
 from redis.exceptions import RedisError, ResponseError
 
 from headgate.common.errors import NotPermitted, StoreError, StoreUnavailable
+from headgate.common.pem import load_key_pair
 from headgate.common.service.tasks import run_together
-from headgate.common.stores.redis.target import Dial, Login, RedisTarget, Server
+from headgate.common.stores.redis.target import Dial, Login, RedisTarget, Server, TlsIdentity
 
 _log = logging.getLogger(__name__)
 
@@ -109,7 +111,7 @@ async def dial(
     options: dict[str, Any] = {"username": login.user or None, "password": login.password or None}
     if target.is_tls:
         options |= _tls_options(target)
-    make = connection_class(target.is_tls, dial_by)
+    make = connection_class(target, dial_by)
     # Time is kept here and not by redis-py, which would start a task for every write. Nor does it say what library this
     # is: that would be one more command that a user of few rights must be allowed.
     wire = cast(
@@ -138,11 +140,41 @@ async def dial(
     return wire
 
 
-def connection_class(is_tls: bool, dial_by: Dial | None) -> Callable[..., Connection]:
-    """Return what makes connections of redis-py whose sockets are connected by `dial_by`."""
-    if dial_by is None:
-        return SSLConnection if is_tls else Connection
-    return partial(DialledSSLConnection if is_tls else DialledConnection, dial_by=dial_by)
+def connection_class(target: RedisTarget, dial_by: Dial | None) -> Callable[..., Connection]:
+    """Return what makes connections of redis-py whose sockets are connected by `dial_by`.
+
+    Raises:
+        StoreUnavailable: what is shown to the server, or the authorities, cannot be read.
+    """
+    make: Callable[..., Connection] = SSLConnection if target.is_tls else Connection
+    if dial_by is not None:
+        make = partial(DialledSSLConnection if target.is_tls else DialledConnection, dial_by=dial_by)
+    if not target.is_tls or target.identity == TlsIdentity():
+        return make
+    return partial(_make_with, make, _context_of(target))
+
+
+def _make_with(make: Callable[..., Any], context: ssl.SSLContext, **options: Any) -> Connection:
+    """Make a connection with a context of ours: redis-py takes certificates in files alone."""
+    connection = make(**options)
+    connection.ssl_context.context = context
+    return cast(Connection, connection)
+
+
+def _context_of(target: RedisTarget) -> ssl.SSLContext:
+    context, identity = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), target.identity
+    try:
+        if not target.is_verified:
+            context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        elif identity.authorities:
+            context.load_verify_locations(cadata=identity.authorities)
+        else:
+            context.load_default_certs()
+        if identity.certificate:
+            load_key_pair(context, identity.certificate.encode(), identity.key.encode())
+    except (ssl.SSLError, ValueError) as error:
+        raise StoreUnavailable(f"authorities, certificate or key for TLS to Redis cannot be read: {error}") from error
+    return context
 
 
 def _tls_options(target: RedisTarget) -> dict[str, Any]:

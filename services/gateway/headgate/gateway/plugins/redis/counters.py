@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from headgate.common.plugins.limits.counting import CountingConfig
 from headgate.common.secret import Secret
-from headgate.common.stores.redis.target import CountersTarget, Dial, Login, RedisTarget, Server
+from headgate.common.stores.redis.target import CountersTarget, Dial, Login, RedisTarget, Server, TlsIdentity
 from headgate.gateway.net.dialling import UNBOUNDED, Dialler
 from headgate.gateway.plugins.redis.links import HeldLink, SharedLinks
 
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 def counters_target(config: CountingConfig) -> CountersTarget | None:
     """Return where a limit's counts are; None: with each worker."""
     login = Login(config.redis_username or "", _revealed(config.redis_password))
+    identity = TlsIdentity(
+        config.redis_ssl_ca or "", config.redis_ssl_certificate or "", _revealed(config.redis_ssl_key)
+    )
     database, timeout_s = config.redis_database, config.redis_timeout / 1000
     match config.policy:
         case "local":
@@ -24,7 +27,7 @@ def counters_target(config: CountingConfig) -> CountersTarget | None:
             nodes = (node.rpartition(":") for node in config.redis_cluster_nodes)
             servers = tuple(Server(host.strip("[]"), int(port)) for host, _, port in nodes)
             is_tls, is_verified = config.redis_cluster_ssl, config.redis_cluster_ssl_verify
-            target = RedisTarget(servers, is_tls=is_tls, is_verified=is_verified, login=login)
+            target = RedisTarget(servers, is_tls=is_tls, is_verified=is_verified, login=login, identity=identity)
             return CountersTarget(target, True, timeout_s)
         case "redis-sentinel":
             servers = tuple(Server(sentinel.host, sentinel.port) for sentinel in config.redis_sentinels)
@@ -40,6 +43,7 @@ def counters_target(config: CountingConfig) -> CountersTarget | None:
         is_verified=config.redis_ssl_verify,
         login=login,
         sentinel_login=sentinel_login,
+        identity=identity,
     )
     return CountersTarget(target, False, timeout_s)
 

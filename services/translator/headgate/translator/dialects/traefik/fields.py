@@ -204,11 +204,7 @@ MIDDLEWARE_FIELDS: Final = (
         "that these name",
     ),
     _row("rateLimit", is_=Likeness.DIFFERENT, note="each worker counts for itself, unless counts are in Redis"),
-    _row(
-        "rateLimit.redis",
-        is_=Likeness.STRICTER,
-        note="several addresses are a cluster; authorities and certificates of its own are refused",
-    ),
+    _row("rateLimit.redis", is_=Likeness.SAME, note="several addresses are a cluster; without any the route is closed"),
     _row(
         "rateLimit.redis.poolSize",
         "rateLimit.redis.minIdleConns",

@@ -47,7 +47,7 @@ def pages(**fields: Any) -> Any:
         (limited(sourceCriterion={"requestHost": True, "ipStrategy": {}}), "InvalidValue", "rateLimit.sourceCriterion"),
         (limited(redis={}), "Required", "rateLimit.redis.endpoints"),
         (limited(redis={"endpoints": ["redis"]}), "InvalidValue", "rateLimit.redis.endpoints"),
-        (limited(redis={**REDIS, "tls": {"caSecret": "ca"}}), "UnsupportedField", "rateLimit.redis.tls.caSecret"),
+        (limited(redis={**REDIS, "tls": {"caSecret": "ca"}}), "SecretNotFound", "rateLimit.redis.tls.caSecret"),
         (limited(redis={**REDIS, "secret": "lost"}), "SecretNotFound", "rateLimit.redis.secret"),
         ({"inFlightReq": {"amount": 0}}, "InvalidValue", "inFlightReq.amount"),
         ({"forwardAuth": {"address": "auth.test"}}, "InvalidValue", "forwardAuth.address"),
@@ -121,6 +121,16 @@ def test_requests_are_counted_by_one_criterion(criterion: Any, expected: Any) ->
 def test_counts_may_be_shared(redis: Any, expected: Any) -> None:
     (use,) = with_middleware(rateLimit={"average": 1, "redis": redis}).plugins
     assert {name: use.config.get(name) for name in expected} == expected
+
+
+def test_redis_is_known_by_authorities_and_knows_us_by_a_certificate() -> None:
+    secrets = tls_secret("ca", authorities_pem="authority"), tls_secret("own")
+    redis = {**REDIS, "tls": {"caSecret": "ca", "certSecret": "own"}}
+    made = with_middleware(*secrets, rateLimit={"average": 1, "redis": redis})
+    assert made.said() == []
+    (use,) = made.plugins
+    assert (use.config["redis_ssl_ca"], use.config["redis_ssl_certificate"]) == ("authority", "chain of own")
+    assert [*use.secrets] == ["redis_ssl_key"]
 
 
 def test_an_auth_server_is_known_by_its_authorities_and_knows_us_by_a_certificate() -> None:

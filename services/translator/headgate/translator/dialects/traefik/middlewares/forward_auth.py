@@ -7,10 +7,10 @@ from headgate.common.plugins.authentication.forward_auth import ForwardAuthConfi
 from headgate.common.plugins.fields import check_url
 from headgate.common.table import BackendProtocol, BackendTls, PluginUse
 from headgate.translator.dialects.traefik.middlewares.auth_server import AuthServer
+from headgate.translator.dialects.traefik.middlewares.client_tls import read_client_tls
 from headgate.translator.dialects.traefik.middlewares.making import Made, Making, Unfollowed, literal
 from headgate.translator.dialects.traefik.models.guards import ClientTls, ForwardAuth
 from headgate.translator.fragments.fragment import BackendUse
-from headgate.translator.sources.certificates import SECRETS, TlsSecret
 
 _TIMEOUT_MS: Final = 30_000
 _LONGEST_BODY: Final = 64 << 20
@@ -82,28 +82,10 @@ def _server(address: str, tls: ClientTls, making: Making) -> AuthServer:
 
 
 def _tls(written: ClientTls, making: Making) -> BackendTls:
-    if making.lookups.is_assumed:
-        return BackendTls(verify=True)
+    ours = read_client_tls(written, "tls", making)
     said: dict[str, Any] = {"verify": not written.insecure_skip_verify}
-    if written.ca_secret:
-        authorities = _secret(written.ca_secret, "tls.caSecret", making).authorities_pem
-        if not authorities:
-            name = f"{making.namespace}/{written.ca_secret}"
-            message = f"Secret {name} has no readable certificates under tls.ca or ca.crt"
-            raise Unfollowed("InvalidSecret", "tls.caSecret", message)
-        said["ca_pem"] = authorities
-    if written.cert_secret:
-        secret = _secret(written.cert_secret, "tls.certSecret", making)
-        if secret.sealed is None or secret.sealed.certificate is None:
-            message = f"Secret {making.namespace}/{written.cert_secret} {secret.problem or 'has no certificate'}"
-            raise Unfollowed("InvalidSecret", "tls.certSecret", message)
-        said["certificate_pem"] = secret.sealed.certificate.chain_pem
-        said["private_key"] = secret.sealed.values[secret.key_field].of(making.cluster)
+    if ours.authorities_pem:
+        said["ca_pem"] = ours.authorities_pem
+    if ours.key is not None:
+        said |= {"certificate_pem": ours.chain_pem, "private_key": ours.key}
     return BackendTls(**said)
-
-
-def _secret(name: str, field: str, making: Making) -> TlsSecret:
-    secret = making.lookups.get(SECRETS, making.namespace, name)
-    if secret is None:
-        raise Unfollowed("SecretNotFound", field, f"Secret {making.namespace}/{name} not found")
-    return secret

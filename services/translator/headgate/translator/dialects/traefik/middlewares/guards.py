@@ -9,7 +9,8 @@ from headgate.common.plugins.limits.limits import LimitConnConfig, LimitReqConfi
 from headgate.common.plugins.security.ip_restriction import IpRestrictionConfig
 from headgate.common.sealing import ClusterValue, SealedSecret
 from headgate.common.table import PluginUse
-from headgate.translator.dialects.traefik.middlewares.making import Making, Unfollowed, refuse_fields
+from headgate.translator.dialects.traefik.middlewares.client_tls import read_client_tls
+from headgate.translator.dialects.traefik.middlewares.making import Making, Unfollowed
 from headgate.translator.dialects.traefik.models.guards import (
     InFlightRequests,
     IpAllowList,
@@ -27,7 +28,6 @@ _NAME_AND_PASSWORD: Final = ("username", "password")
 _MAX_DELAY_S: Final = 0.5
 """That a request waits for where less than one comes in a second."""
 _REDIS_TIMEOUT_S: Final = 3.0
-_REDIS_TLS: Final = "is not followed: Redis is known by the authorities of the system"
 
 
 def basic_auth(written: PasswordAuth, making: Making) -> tuple[PluginUse, ...]:
@@ -116,9 +116,10 @@ def rate_limit(written: RateLimit, making: Making) -> tuple[PluginUse, ...]:
     }
     secrets: dict[str, ClusterValue] = {}
     if written.redis is not None:
-        told |= _redis(written.redis)
+        tls, key = _redis_tls(written.redis, making)
+        told |= _redis(written.redis) | tls
         told["group"] = f"{making.namespace}/{making.name}"
-        secrets = _login(written.redis, making)
+        secrets = _login(written.redis, making) | key
     use = PluginUse.of(LimitReqConfig.model_validate(told))
     return (use.model_copy(update={"secrets": secrets}),)
 
@@ -126,9 +127,6 @@ def rate_limit(written: RateLimit, making: Making) -> tuple[PluginUse, ...]:
 def _redis(written: Redis) -> dict[str, Any]:
     """Return where counts are shared."""
     tls = written.tls
-    if tls is not None:
-        given = {"redis.tls.caSecret": tls.ca_secret, "redis.tls.certSecret": tls.cert_secret}
-        refuse_fields(_REDIS_TLS, **given)
     if not written.endpoints:
         raise Unfollowed("Required", "redis.endpoints", "must have an address, such as redis:6379")
     servers = [_server(text) for text in written.endpoints]
@@ -141,6 +139,15 @@ def _redis(written: Redis) -> dict[str, Any]:
     ((host, port),) = servers
     told |= {"policy": "redis", "redis_host": host, "redis_port": port, "redis_database": written.db}
     return told | {"redis_ssl": tls is not None, "redis_ssl_verify": verify}
+
+
+def _redis_tls(written: Redis, making: Making) -> tuple[dict[str, Any], dict[str, ClusterValue]]:
+    """Return whom Redis is known by, and what it knows us by; the second with the key."""
+    if written.tls is None:
+        return {}, {}
+    ours = read_client_tls(written.tls, "redis.tls", making)
+    told = {"redis_ssl_ca": ours.authorities_pem or None, "redis_ssl_certificate": ours.chain_pem or None}
+    return told, {} if ours.key is None else {"redis_ssl_key": ours.key}
 
 
 def _server(text: str) -> tuple[str, int]:
