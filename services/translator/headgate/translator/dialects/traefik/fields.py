@@ -98,7 +98,11 @@ ROUTE_FIELDS: Final = (
         note="one that is missing, or cannot be followed, closes the route with 503, and the status says so",
     ),
     _row(f"{_SERVICE}.responseForwarding", is_=Likeness.UNUSED, note="answers are passed on as they come"),
-    _row(f"{_SERVICE}.nodePortLB", is_=Likeness.UNUSED, note="servers are asked at their own addresses"),
+    _row(
+        f"{_SERVICE}.nodePortLB",
+        is_=Likeness.UNUSED,
+        note="servers are asked at their own addresses, and a warning says so",
+    ),
     _row(
         f"{_SERVICE}.healthCheck",
         is_=Likeness.BETTER,

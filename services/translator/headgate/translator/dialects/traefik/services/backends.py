@@ -25,7 +25,7 @@ from headgate.translator.dialects.traefik.services.traefik_service import failov
 from headgate.translator.dialects.traefik.services.upstreams import BadService, upstream_of
 from headgate.translator.fragments.fragment import BackendUse
 from headgate.translator.manifests.patches import NO_ROUTE_PATCH
-from headgate.translator.manifests.specs import refuse
+from headgate.translator.manifests.specs import refuse, warn
 from headgate.translator.world.graph import Lookups
 
 _KINDS: Final = {MIDDLEWARE.resource: MIDDLEWARE.kind}
@@ -153,6 +153,9 @@ class _Reading:
         if len(self._uses) == _MAX_SERVICES:
             raise BadService("TooMuchWork", "name", f"leads to more than {_MAX_SERVICES} Services")
         self._uses.append(use_service(upstream, field, self._lookups))
+        if written.node_port_lb:
+            message = "has no effect: gateways ask servers at their own addresses, and have to reach these"
+            self._problems.append(warn("UnsupportedField", f"{field}.nodePortLB", message))
         backend = Backend(upstream=upstream.key, weight=_weight(written), plugins=made.plugins, timeouts=timeouts)
         name = f"{namespace}-{written.name}-{written.port}"
         return _Child(backend, stickiness_of(written.sticky, name, names="url"))
