@@ -6,6 +6,7 @@ from typing import Any
 
 from fakes.translator.deltas import applied, endpoint_slice, service, tls_secret
 from headgate.common.problems import Problem
+from headgate.common.resources import ObjectRef
 from headgate.common.table import Certificate, StreamRoute, Upstream
 from headgate.translator.offline import translate_all
 from headgate.translator.world.entry_points import OWN_ENTRY_POINTS, EntryPoint
@@ -80,6 +81,10 @@ class Streams:
     def upstreams(self, route: StreamRoute) -> list[Upstream]:
         """Those that a route's connections go to."""
         return [self.upstream(backend.upstream) for backend in route.backends]
+
+    @property
+    def accepted(self) -> frozenset[ObjectRef]:
+        return self._offline.accepted
 
     def problems(self) -> list[Problem]:
         return [problem for problems in self._offline.problems.values() for problem in problems]

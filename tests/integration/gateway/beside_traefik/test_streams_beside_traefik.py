@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from fakes.gateway.ports import free_port
+from fakes.gateway.ports import free_port, free_ports
+from fakes.gateway.proxied import Client
 from fakes.gateway.streams import backend, echo_server, stream, streams
 from fakes.gateway.tls import Authority, unverified
 from fakes.peers.client_hello import real_hello
@@ -109,6 +110,102 @@ async def test_the_same_router_takes_a_connection(tmp_path: Path, name: str) -> 
         assert not any((await running.routers("tcp")).values())
         found = [(each, await _winner(running.port, each), await _winner(port, each)) for each, _ in asked]
     assert found == [(each, winner, winner) for each, winner in asked]
+
+
+WITHOUT_TLS = {
+    "HostSNI(`a.com`)": False,
+    "!HostSNI(`a.com`)": True,
+    "HostSNIRegexp(`.*`)": True,
+    "HostSNIRegexp(`^[a-z]+$`)": False,
+    "HostSNIRegexp(`^$|a`)": True,
+    "!HostSNIRegexp(`a`)": True,
+    "ALPN(`h2`)": False,
+    "!ALPN(`h2`)": True,
+    "HostSNI(`*`) && ALPN(`h2`)": False,
+    "HostSNI(`*`) && !ALPN(`h2`)": True,
+    "!ClientIP(`10.0.0.1`)": True,
+    "ClientIP(`10.0.0.1`) || HostSNIRegexp(`.*`)": True,
+    "HostSNI(`*`) || HostSNI(`a.com`)": True,
+    "HostSNI(`a.com`) || HostSNI(`*`)": False,
+    "HostSNI(`*`) && !HostSNI(`a.com`)": True,
+    "!HostSNI(`*`)": False,
+    "ClientIP(`127.0.0.1`) && !HostSNIRegexp(`a`)": True,
+    "ClientIP(`127.0.0.1`) && HostSNIRegexp(`a`)": False,
+    "ClientIP(`10.0.0.1`) && !HostSNIRegexp(`a`)": False,
+    "ClientIP(`127.0.0.1`) || HostSNI(`a.com`)": False,
+    "!(HostSNI(`a.com`) || ClientIP(`10.0.0.1`))": True,
+}
+"""Rules of routes without TLS, and whether they take a connection."""
+
+
+async def _answers(port: int) -> bool:
+    """Tell whether the service answers; connections that no route takes get an answer of HTTP, or end."""
+    async with asyncio.timeout(BOUND_S):
+        try:
+            client = Client(*await asyncio.open_connection("127.0.0.1", port))
+        except OSError:
+            return False
+        try:
+            await client.send(b"GET / HTTP/1.1\r\nHost: a.com\r\nConnection: close\r\n\r\n")
+            return await client.exactly(2) == b"up"
+        except (OSError, asyncio.IncompleteReadError):
+            return False
+        finally:
+            client.close()
+
+
+async def test_the_same_rules_take_connections_without_tls(tmp_path: Path) -> None:
+    theirs, ours = free_ports(len(WITHOUT_TLS)), free_ports(len(WITHOUT_TLS))
+    entries = []
+    for number, (text, port) in enumerate(zip(WITHOUT_TLS, ours, strict=True)):
+        made = Streams(route_of(one_rule(text), name=f"r{number}", entryPoints=["db"])).routes
+        there = {"port": port, "backends": stream(port, up="up").backends}
+        entries += [route.model_copy(update={**there, "key": f"{route.key}-{port}"}) for route in made]
+    async with contextlib.AsyncExitStack() as stack:
+        at = await stack.enter_async_context(echo_server(name=b"up"))
+        await stack.enter_async_context(streams(*entries, backend(at, key="up")))
+        routers = {
+            f"r{number}": {"rule": text, "entryPoints": [f"p{number}"], "service": "up"}
+            for number, text in enumerate(WITHOUT_TLS)
+        }
+        services = {"up": {"loadBalancer": {"servers": [{"address": f"127.0.0.1:{at}"}]}}}
+        flags = [f"--entrypoints.p{number}.address=127.0.0.1:{port}" for number, port in enumerate(theirs)]
+        tcp = {"routers": routers, "services": services}
+        await stack.enter_async_context(traefik(tmp_path, {"tcp": tcp}, *flags))
+        assert {text: await _answers(port) for text, port in zip(WITHOUT_TLS, theirs, strict=True)} == WITHOUT_TLS
+        assert {text: await _answers(port) for text, port in zip(WITHOUT_TLS, ours, strict=True)} == WITHOUT_TLS
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        ["ClientIP(`127.0.0.1`)", "HostSNIRegexp(`.*`) && !ALPN(`h2`)"],
+        ["ClientIP(`127.0.0.1`)", "HostSNI(`*`)"],
+        ["ClientIP(`127.0.0.1`) && !ALPN(`h2`)", "HostSNIRegexp(`.*`)", "HostSNI(`*`)"],
+        ["ClientIP(`10.0.0.1`)", "!ALPN(`h2`)", "HostSNI(`*`)"],
+    ],
+)
+async def test_the_same_of_several_rules_without_tls_has_a_connection(tmp_path: Path, rules: Sequence[str]) -> None:
+    port, names = free_port(), [f"r{number}" for number in range(len(rules))]
+    made = Streams(route_of(*map(one_rule, rules), entryPoints=["db"])).routes
+    found = []
+    for name, route in ((f"r{route.provenance.rule[-2]}", route) for route in made):
+        found.append(route.model_copy(update={"port": port, "backends": stream(port, up=name).backends}))
+    async with contextlib.AsyncExitStack() as stack:
+        ports = [await stack.enter_async_context(echo_server(name=each.encode())) for each in names]
+        await stack.enter_async_context(streams(*found, *map(lambda at, key: backend(at, key=key), ports, names)))
+        tcp = {
+            "routers": {
+                key: {"rule": rule, "entryPoints": [ENTRY_POINT], "service": key}
+                for key, rule in zip(names, rules, strict=True)
+            },
+            "services": {
+                key: {"loadBalancer": {"servers": [{"address": f"127.0.0.1:{at}"}]}}
+                for key, at in zip(names, ports, strict=True)
+            },
+        }
+        running = await stack.enter_async_context(traefik(tmp_path, {"tcp": tcp}))
+        assert await _winner(port, "") == await _winner(running.port, "") != NONE
 
 
 OPTIONS: dict[str, dict[str, Any]] = {

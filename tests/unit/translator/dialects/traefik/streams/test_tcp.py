@@ -6,7 +6,7 @@ import pytest
 
 from fakes.translator.deltas import endpoint_slice, service
 from fakes.translator.traefik_streams import Streams, resource, rule, tcp
-from headgate.common.table import BackendTls, Compare, Operator, Subject
+from headgate.common.table import AllOf, BackendTls, Compare, Operator, Subject
 
 DB = ["db"]
 FROM_TEN = Compare(subject=Subject.PEER, operator=Operator.NETWORK, values=("10.0.0.0/8",))
@@ -249,6 +249,8 @@ def test_an_option_named_default_that_cannot_be_followed_refuses_connections() -
         ("HostSNI(`a.com`)", None),
         ("HostSNI(`a.com`", TLS),
         ("HostSNI(`*`) && ALPN(`h2`)", None),
+        ("HostSNIRegexp(`^[a-z]+$`)", None),
+        ("ClientIP(`10.0.0.0/8`) || HostSNI(`a.com`)", None),
         ("Host(`a.com`)", TLS),
     ],
 )
@@ -257,6 +259,31 @@ def test_a_rule_that_cannot_be_followed_is_said_and_costs_no_other(match: str, t
     made = Streams(tcp(rule(match), rule(), entryPoints=DB, **spec))
     assert made.said() == [("error", "InvalidRule", "spec.routes[0].match")]
     assert [route.server_names for route in made.routes] == [()]
+
+
+def test_an_object_of_which_no_connection_satisfies_a_rule_is_not_accepted() -> None:
+    made = Streams(tcp(rule("HostSNI(`*`) && ALPN(`h2`)"), entryPoints=DB))
+    assert made.said() == [("error", "InvalidRule", "spec.routes[0].match")]
+    assert made.routes == []
+    assert not made.accepted
+
+
+@pytest.mark.parametrize(
+    ("match", "when"),
+    [
+        ("!HostSNI(`a.com`)", None),
+        ("HostSNIRegexp(`.*`)", None),
+        ("HostSNI(`*`) && !ALPN(`h2`)", None),
+        ("!HostSNI(`a.com`) && ClientIP(`10.0.0.0/8`)", ("10.0.0.0/8",)),
+        ("(HostSNIRegexp(`a`) || ClientIP(`10.0.0.0/8`)) && HostSNI(`*`)", ("10.0.0.0/8",)),
+    ],
+)
+def test_without_tls_there_is_no_server_name_and_no_protocol(match: str, when: tuple[str, ...] | None) -> None:
+    (route,) = Streams(tcp(rule(match), entryPoints=DB)).routes
+    assert (route.protocol, route.server_names, route.alpn) == ("tcp", (), ())
+    of_networks = Compare(subject=Subject.PEER, operator=Operator.NETWORK, values=when or ("::/0",))
+    assert route.when == (AllOf(all_of=()) if when is None else of_networks)
+    assert route.priority == len(match)
 
 
 def test_of_two_routes_for_a_name_the_one_of_the_higher_priority_is_used() -> None:

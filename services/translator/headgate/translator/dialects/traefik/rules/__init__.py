@@ -2,7 +2,8 @@
 
     parse_rule(text, syntax) -> Rule        for HTTP; alternatives(rule) gives host, path and condition of each route,
                                             whole(rule) one condition
-    parse_tcp_rule(text, syntax) -> Rule    for TCP; stream_alternatives(rule) gives server names and conditions
+    parse_tcp_rule(text, syntax) -> Rule    for TCP; stream_alternatives(rule) gives server names and conditions,
+                                            plain_alternatives(rule) those of connections without TLS
 
 Both raise `RuleError`, whose text names the column. `Rule.priority(given)` is what decides between routes.
 """
@@ -10,7 +11,11 @@ Both raise `RuleError`, whose text names the column. `Rule.priority(given)` is w
 from headgate.translator.dialects.traefik.rules.errors import RuleError
 from headgate.translator.dialects.traefik.rules.normal_form import Alternative, alternatives, whole
 from headgate.translator.dialects.traefik.rules.rule import Rule, Syntax, parse_rule, parse_tcp_rule
-from headgate.translator.dialects.traefik.rules.streams import StreamAlternative, asks_for_tls, stream_alternatives
+from headgate.translator.dialects.traefik.rules.streams import (
+    StreamAlternative,
+    plain_alternatives,
+    stream_alternatives,
+)
 
 __all__ = [
     "Alternative",
@@ -19,9 +24,9 @@ __all__ = [
     "StreamAlternative",
     "Syntax",
     "alternatives",
-    "asks_for_tls",
     "parse_rule",
     "parse_tcp_rule",
+    "plain_alternatives",
     "stream_alternatives",
     "whole",
 ]

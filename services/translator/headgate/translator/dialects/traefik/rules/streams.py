@@ -4,11 +4,14 @@ Routes of streams are found by their server names. So a rule is a list of altern
 without; what else it asks is a condition.
 """
 
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from headgate.common.patterns import compile_pattern
 from headgate.common.table import AllOf, AnyOf, Compare, Condition, Not, Operator, Subject
 from headgate.common.table.hosts import PATTERN_MARK
 from headgate.translator.dialects.traefik.rules.connections import ANY_NAME, Asks, ConnectionTest
+from headgate.translator.dialects.traefik.rules.errors import RuleError
 from headgate.translator.dialects.traefik.rules.rule import Rule
 from headgate.translator.dialects.traefik.rules.templates import quote
 from headgate.translator.dialects.traefik.rules.tree import Call, Every, Expression, Negated, Some
@@ -32,9 +35,63 @@ class StreamAlternative(NamedTuple):
     """What a connection has to satisfy besides."""
 
 
-def asks_for_tls(rule: Rule[ConnectionTest]) -> bool:
-    """Tell whether a rule asks for what is known of TLS connections alone."""
-    return any(test.asks != "network" and test.value != ANY_NAME for tests in rule.tests.values() for test in tests)
+def plain_alternatives(rule: Rule[ConnectionTest]) -> tuple[StreamAlternative, ...]:
+    """Return what a rule takes of connections that are not TLS. These have no server name, and offer no protocol.
+
+    None: there is no such connection.
+
+    Raises:
+        RuleError: it asks for a server name, which Traefik refuses where there is no TLS.
+    """
+    named = next((call for call in _affirmed(rule.expression) if call.name == "HostSNI"), None)
+    if named is not None and named.arguments[0].value != ANY_NAME:
+        message = "server names are known of TLS connections alone: add tls, or ask for HostSNI(`*`)"
+        raise RuleError(rule.text, named.offset, message)
+    expression = rule.expression
+    branches = expression.parts if isinstance(expression, Some) else (expression,)
+    found = dict.fromkeys(_of_plain(rule, branch) for branch in branches)
+    if True in found:
+        return (StreamAlternative(()),)
+    return tuple(StreamAlternative((), when=when) for when in found if not isinstance(when, bool))
+
+
+def _affirmed(expression: Expression, *, is_negated: bool = False) -> Iterator[Call]:
+    """Yield the matchers that are not negated."""
+    match expression:
+        case Call():
+            if not is_negated:
+                yield expression
+        case Negated():
+            yield from _affirmed(expression.part, is_negated=not is_negated)
+        case _:
+            for part in expression.parts:
+                yield from _affirmed(part, is_negated=is_negated)
+
+
+def _of_plain(rule: Rule[ConnectionTest], part: Expression) -> Condition | bool:
+    """Return what is left of a part where there is no server name and no protocol; whether it holds if nothing is."""
+    match part:
+        case Negated():
+            inner = _of_plain(rule, part.part)
+            return not inner if isinstance(inner, bool) else Not(negated=inner)
+        case Call():
+            tests = rule.tests[part.offset]
+            networks = tuple(test for test in tests if test.asks == "network")
+            return any(map(_holds_without_tls, tests)) or (_any_of(networks) if networks else False)
+    decides = isinstance(part, Some)
+    found = [_of_plain(rule, each) for each in part.parts]
+    if decides in [each for each in found if isinstance(each, bool)]:
+        return decides
+    left = tuple(each for each in found if not isinstance(each, bool))
+    if len(left) < 2:
+        return left[0] if left else not decides
+    return AnyOf(any_of=left) if decides else AllOf(all_of=left)
+
+
+def _holds_without_tls(test: ConnectionTest) -> bool:
+    if test.asks == "server name pattern":
+        return compile_pattern(test.value).search(b"") is not None
+    return test.asks == "server name" and test.value == ANY_NAME
 
 
 def stream_alternatives(rule: Rule[ConnectionTest]) -> tuple[StreamAlternative, ...]:

@@ -10,14 +10,14 @@ from typing import Any, Final, NamedTuple
 
 from headgate.common.problems import Problem
 from headgate.common.resources import JsonObject, ObjectRef
-from headgate.common.table import Condition, Provenance, StreamRoute, TlsPolicy
+from headgate.common.table import AllOf, Condition, Provenance, StreamRoute, TlsPolicy
 from headgate.translator.dialects.traefik.entry_points import FIELD, entry_points_of
 from headgate.translator.dialects.traefik.models.stream import IngressRouteTcpSpec, TcpRule, TcpTls
 from headgate.translator.dialects.traefik.rules import (
     RuleError,
     StreamAlternative,
-    asks_for_tls,
     parse_tcp_rule,
+    plain_alternatives,
     stream_alternatives,
 )
 from headgate.translator.dialects.traefik.streams.middlewares import follow_middlewares
@@ -34,6 +34,8 @@ from headgate.translator.world.graph import Lookups
 
 KIND: Final = "IngressRouteTCP"
 _CONNECT_TIMEOUT_S: Final = 30.0
+_EVERY: Final = AllOf(all_of=())
+"""Takes all connections."""
 
 
 class _Settings(IngressRouteTcpSpec):
@@ -116,12 +118,13 @@ def _matched(
     for rule, field in rules:
         try:
             parsed = parse_tcp_rule(rule.match, rule.syntax or lookups.settings.traefik.default_rule_syntax)
-            one = _Matched(rule, field, stream_alternatives(parsed), parsed.priority(rule.priority))
+            places = stream_alternatives(parsed) if tls is not None else plain_alternatives(parsed)
+            one = _Matched(rule, field, places, parsed.priority(rule.priority))
         except (RuleError, ValueError) as error:
             problems.append(refuse("InvalidRule", f"{field}.match", str(error), rule.match))
             continue
-        if tls is None and asks_for_tls(parsed):
-            message = "server names and protocols are known of TLS connections alone: add tls, or ask for HostSNI(`*`)"
+        if not places:
+            message = "no connection without TLS satisfies this rule, as it has no server name and no protocol: add tls"
             problems.append(refuse("InvalidRule", f"{field}.match", message, rule.match))
             continue
         yield one
@@ -173,6 +176,9 @@ def _claims(
             names = _left(place, point, one.field, taken, problems)
             if names is None:
                 continue
+            when = place.when
+            if tls is None and when is None and one.priority > 0:
+                when = _EVERY  # so that it has a place among routes with conditions
             route = StreamRoute(
                 key=f"{ref.cluster}/{ref.namespace}/{ref.resource}/{ref.name}/{one.field}/{index}:{point.port}",
                 port=point.port,
@@ -180,8 +186,8 @@ def _claims(
                 accept_proxy_protocol=bool(point.port and point.options.proxy_protocol),
                 server_names=names,
                 alpn=place.alpn,
-                when=place.when,
-                priority=0 if tls is None and place.when is None else one.priority,
+                when=when,
+                priority=0 if tls is None and when is None else one.priority,
                 allowed_networks=one.networks,
                 **common,
             )
