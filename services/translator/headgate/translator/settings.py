@@ -77,6 +77,11 @@ class TranslatorSettings(LeaseSettings, StoreSettings, AcmeSettings):
         description="Let Traefik's resources refer to Services and middlewares of other namespaces; off by default, as "
         "allowCrossNamespace of its provider is.",
     )
+    traefik_cross_provider_namespaces: list[str] = Field(
+        default=["*"],
+        description="Namespaces whose Traefik resources may refer to others as name@kubernetescrd, such as shop or "
+        "team-*; all by default, as with crossProviderNamespaces of its provider, and none if it is empty.",
+    )
     traefik_allow_external_name_services: bool = Field(
         default=False,
         description="Let Traefik's resources refer to Services of type ExternalName; off by default, as "
@@ -276,7 +281,9 @@ class TranslatorSettings(LeaseSettings, StoreSettings, AcmeSettings):
     def _check_table(cls, value: str) -> str:
         return check_table_name(value)
 
-    @field_validator("clusters", "namespaces", "global_rule_namespaces", "traefik_namespaces")
+    @field_validator(
+        "clusters", "namespaces", "global_rule_namespaces", "traefik_namespaces", "traefik_cross_provider_namespaces"
+    )
     @classmethod
     def _check_patterns(cls, values: list[str]) -> list[str]:
         check_patterns(values)
@@ -355,6 +362,7 @@ class TranslatorSettings(LeaseSettings, StoreSettings, AcmeSettings):
             traefik=TraefikSettings(
                 ingress_class=self.traefik_ingress_class,
                 allow_cross_namespace=self.traefik_allow_cross_namespace,
+                cross_provider_namespaces=tuple(self.traefik_cross_provider_namespaces),
                 allow_external_names=self.traefik_allow_external_name_services,
                 allow_empty_services=self.traefik_allow_empty_services,
                 default_rule_syntax=self.traefik_default_rule_syntax,

@@ -151,6 +151,7 @@ SETTING_NAMES: Final = frozenset(
         "traefik_allow_cross_namespace",
         "traefik_allow_empty_services",
         "traefik_allow_external_name_services",
+        "traefik_cross_provider_namespaces",
         "traefik_default_rule_syntax",
         "traefik_ingress_class",
         "traefik_label_selector",

@@ -47,6 +47,8 @@ class TraefikSettings:
     """Class of the IngressRoutes that are ours; empty: those without a class, or of the class `traefik`."""
     allow_cross_namespace: bool = False
     """Whether objects may refer to objects of other namespaces."""
+    cross_provider_namespaces: tuple[str, ...] = ("*",)
+    """Namespaces, or patterns of them, whose objects may refer to others with `@` and a provider."""
     allow_external_names: bool = False
     """Whether Services of type ExternalName may be referred to."""
     allow_empty_services: bool = False

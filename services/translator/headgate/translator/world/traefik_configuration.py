@@ -36,6 +36,7 @@ _SECTIONS: Final = frozenset(("entryPoints", "providers", "certificatesResolvers
 _CRD, _INGRESS = "providers.kubernetescrd", "providers.kubernetesingress"
 _SETTINGS: Final = {
     f"{_CRD}.allowcrossnamespace": "traefik_allow_cross_namespace",
+    f"{_CRD}.crossprovidernamespaces": "traefik_cross_provider_namespaces",
     f"{_CRD}.allowexternalnameservices": "traefik_allow_external_name_services",
     f"{_CRD}.allowemptyservices": "traefik_allow_empty_services",
     f"{_CRD}.nativelbbydefault": "traefik_native_lb_by_default",

@@ -46,8 +46,8 @@ def test_every_case_is_on_the_page() -> None:
 
 
 @pytest.mark.skipif(not SOURCES, reason="TRAEFIK_SOURCES names no checkout of Traefik")
-@pytest.mark.parametrize(("function", "case"), CASES, ids=[f"{name}-{case['case']}" for name, case in CASES])
-def test_the_table_says_what_becomes_of_a_case(function: str, case: dict[str, Any]) -> None:
+@pytest.mark.parametrize("case", [pytest.param(case, id=f"{name}-{case['case']}") for name, case in CASES if SOURCES])
+def test_the_table_says_what_becomes_of_a_case(case: dict[str, Any]) -> None:
     found = outcome(FIXTURES, case["fixtures"], case["settings"])
     assert (found.served, found.refused) == (case["served"], case["refused"])
     assert [*found.says] == case.get("says", [])

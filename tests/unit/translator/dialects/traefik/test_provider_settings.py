@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from fakes.translator.deltas import applied, endpoint_slice, ingress, ingress_class, ref_of, service
-from fakes.translator.traefik import middleware, route, rule
+from fakes.translator.traefik import WEB, middleware, resource, route, rule
 from fakes.translator.traefik_streams import rule as tcp_rule
 from fakes.translator.traefik_streams import tcp
 from headgate.common.table import Route, Upstream, VirtualHost
@@ -47,6 +47,36 @@ def test_services_of_type_external_name_are_allowed_by_a_setting(is_allowed: boo
     assert reasons(made) == ([] if is_allowed else ["ExternalNameDisabled"])
     (used,) = (entry for entry in made.entries if isinstance(entry, Upstream))
     assert (used.unavailable is None) is is_allowed
+
+
+@pytest.mark.parametrize(
+    ("namespaces", "is_allowed"),
+    [(("*",), True), ((), False), (("default",), True), (("def*",), True), (("b",), False)],
+)
+@pytest.mark.parametrize("place", ["middleware", "transport", "options", "service", "stream options"])
+def test_namespaces_may_refer_with_a_provider_by_a_setting(namespaces: list[str], is_allowed: bool, place: str) -> None:
+    named = "other-one@kubernetescrd"
+    tls = {"options": {"name": named}}
+    made: dict[str, Any] = {
+        "middleware": [middleware("one", "other", compress={}), route(rule(A, middlewares=[named]))],
+        "transport": [
+            resource("ServersTransport", "one", {}, namespace="other"),
+            route(rule(A, {"name": "web", "port": 80, "serversTransport": named})),
+        ],
+        "options": [resource("TLSOption", "one", {}, namespace="other"), route(rule(A), spec={"tls": tls})],
+        "service": [
+            resource("TraefikService", "one", {"weighted": {"services": [WEB]}}, namespace="other"),
+            route(rule(A, {"name": named, "kind": "TraefikService"})),
+            service("web", namespace="other"),
+            endpoint_slice("web", "10.0.0.1", namespace="other"),
+        ],
+        "stream options": [
+            resource("TLSOption", "one", {}, namespace="other"),
+            tcp(tcp_rule("HostSNI(`a.com`)"), entryPoints=["db"], tls=tls),
+        ],
+    }
+    found = translated(*made[place], allow_cross_namespace=True, cross_provider_namespaces=tuple(namespaces))
+    assert reasons(found) == ([] if is_allowed else ["RefNotPermitted"])
 
 
 @pytest.mark.parametrize(("syntax", "wrong"), [("v3", 2), ("v2", 0)])

@@ -240,7 +240,9 @@ TCP_ROUTE_FIELDS: Final = (
     _row(
         "routes[].match",
         is_=Likeness.SAME,
-        note="both syntaxes; connections that a rule does not take go on to the other routes of the port",
+        note="both syntaxes; connections that a rule does not take go on to the other routes of the port. Without "
+        "`tls` it is asked with no server name and no protocol; one that asks for a name with `HostSNI`, or that no "
+        "connection satisfies, is refused",
     ),
     _row(
         "routes[].priority",

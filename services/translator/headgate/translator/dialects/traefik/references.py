@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from headgate.common.resources import JsonObject
+from headgate.common.selection import matches_any
 from headgate.translator.dialects.traefik.document import InBothGroups
 from headgate.translator.fragments.fragment import BackendUse
 from headgate.translator.sources.services import EXTERNAL_NAME, Service
@@ -18,6 +19,7 @@ from headgate.translator.world.graph import Lookups
 _SEPARATOR: Final = "@"
 _OURS: Final = "kubernetescrd"
 _EXTERNAL: Final = "HEADGATE_TRAEFIK_ALLOW_EXTERNAL_NAME_SERVICES"
+_NAMESPACES: Final = "HEADGATE_TRAEFIK_CROSS_PROVIDER_NAMESPACES"
 _SETTING: Final = "HEADGATE_TRAEFIK_ALLOW_CROSS_NAMESPACE"
 
 
@@ -84,6 +86,10 @@ def find_referenced(stored: InBothGroups, own: str, namespace: str, name: str, l
         if manifest is None:
             raise BadReference(f"{kind}NotFound", f"{kind} {where}/{name} not found")
         return Found(where, name, manifest)
+    if not matches_any(own, lookups.settings.traefik.cross_provider_namespaces):
+        what = f"references with {_SEPARATOR} are off for namespace {own}"
+        message = f"{what}: name the {kind} alone, or add the namespace to {_NAMESPACES}"
+        raise BadReference("RefNotPermitted", message)
     if name.endswith(f"{_SEPARATOR}{_OURS}") and not lookups.settings.traefik.allow_cross_namespace:
         message = f"references with @{_OURS} are off: name the {kind} alone, or set {_SETTING}=true"
         raise BadReference("RefNotPermitted", message)
