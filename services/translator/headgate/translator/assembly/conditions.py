@@ -27,7 +27,7 @@ class ObjectStatus:
     unresolved: tuple[Problem, ...] = ()
     """Those that are about what it refers to, and for which something of it is not served."""
     is_refused: bool = False
-    """Whether every request to it is answered 503 for a mistake of its own."""
+    """Whether every request to it is answered 503, or every connection refused, for a mistake of its own."""
 
 
 def judge(fragment: Fragment, assembly: Assembly) -> ObjectStatus:
@@ -37,7 +37,8 @@ def judge(fragment: Fragment, assembly: Assembly) -> ObjectStatus:
     problems = tuple(dict.fromkeys((*fragment.problems, *lost, *faults)))
     if not problems:
         return ObjectStatus(is_accepted=True, problems=(), is_refused=_is_refused(fragment, ()))
-    fields = [claim.field for claims in (fragment.routes, fragment.canaries, fragment.streams) for claim in claims]
+    kinds = fragment.routes, fragment.canaries, fragment.streams, fragment.inner
+    fields = [claim.field for claims in kinds for claim in claims]
     claimed = len(fields)
     claims_lost = sum(problem.reason in _LOST and problem.field in fields for problem in lost)
     errors = [problem for problem in problems if problem.severity is Severity.ERROR]
@@ -52,11 +53,12 @@ def judge(fragment: Fragment, assembly: Assembly) -> ObjectStatus:
 
 
 def _is_refused(fragment: Fragment, lost: Collection[Problem]) -> bool:
-    """Whether an object has routes in the table, and each of them refuses its requests."""
-    if not fragment.routes or fragment.canaries or fragment.streams:
+    """Whether an object has routes, and each of them refuses its requests or connections."""
+    claims = (*fragment.routes, *fragment.streams, *fragment.inner)
+    if not claims or fragment.canaries:
         return False
     fields = {problem.field for problem in lost if problem.reason in _LOST}
-    return all(claim.is_refused for claim in fragment.routes if claim.field not in fields)
+    return all(claim.is_refused for claim in claims if claim.field not in fields)
 
 
 def say_fault(field: str, ref: UpstreamRef, fault: BackendFault) -> Problem:

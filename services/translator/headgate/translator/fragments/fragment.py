@@ -119,6 +119,8 @@ class StreamClaim(NamedTuple):
 
     route: StreamRoute
     field: str
+    is_refused: bool = False
+    """Whether it refuses its connections, as something of it cannot be followed."""
 
     @property
     def port(self) -> "StreamPort":
@@ -152,6 +154,13 @@ class BackendUse(NamedTuple):
     """Whether a Service without ready endpoints is as it should be, and is not reported."""
 
 
+class InnerClaim(NamedTuple):
+    """A route of the object that requests come to by routes of others alone, and that is none of the table."""
+
+    field: str
+    is_refused: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class Fragment:
     """The contribution of one object that is ours."""
@@ -166,6 +175,7 @@ class Fragment:
     canaries: tuple[CanaryClaim, ...] = ()
     tls: tuple[TlsClaim, ...] = ()
     streams: tuple[StreamClaim, ...] = ()
+    inner: tuple[InnerClaim, ...] = ()
     entries: tuple[Consumer | ConsumerGroup | Listener | BackendGroup, ...] = ()
     """Entries that no other object can claim, as their keys have the object's name in them."""
     problems: tuple[Problem, ...] = ()

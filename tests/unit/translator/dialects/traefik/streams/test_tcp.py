@@ -1,12 +1,16 @@
 """IngressRouteTCPs as routes of streams."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from fakes.translator.deltas import endpoint_slice, service
-from fakes.translator.traefik_streams import Streams, resource, rule, tcp
+from fakes.translator.deltas import applied, endpoint_slice, ref_of, service
+from fakes.translator.traefik_streams import ENTRY_POINTS, Streams, resource, rule, tcp
 from headgate.common.table import AllOf, BackendTls, Compare, Operator, Subject
+from headgate.translator.composition import DIALECTS
+from headgate.translator.translation import Translation
+from headgate.translator.world.settings import DEFAULT_SETTINGS
 
 DB = ["db"]
 FROM_TEN = Compare(subject=Subject.PEER, operator=Operator.NETWORK, values=("10.0.0.0/8",))
@@ -348,3 +352,17 @@ def test_a_spec_that_cannot_be_read_says_where() -> None:
     made = Streams(tcp({"match": 1}, rule(), entryPoints=DB))
     assert [one[2] for one in made.said()] == ["spec.routes[0].match"]
     assert [route.provenance.rule for route in made.routes] == ["spec.routes[1]"]
+
+
+@pytest.mark.parametrize(("others", "is_refused"), [([], True), ([rule("HostSNI(`b.com`)")], False)])
+def test_an_object_is_refused_if_all_its_connections_are(others: list[Any], is_refused: bool) -> None:
+    closed = tcp(rule("HostSNI(`a.com`)", middlewares=[{"name": "gone"}]), *others, entryPoints=DB, tls=TLS)
+    settings = replace(DEFAULT_SETTINGS, entry_points=ENTRY_POINTS)
+    translation = Translation(DIALECTS, settings)
+    translation.activate("a")
+    translation.apply(applied(closed))
+    for _ in translation.settle():
+        pass
+    condition = translation.condition(ref_of(closed))
+    assert condition is not None
+    assert condition.is_refused is is_refused

@@ -23,7 +23,7 @@ from headgate.translator.dialects.traefik.references import BadReference, check_
 from headgate.translator.dialects.traefik.routes.matched import Matched, read_rules
 from headgate.translator.dialects.traefik.routes.serving import KIND, Served, refused, serve
 from headgate.translator.dialects.traefik.rules import whole
-from headgate.translator.fragments.fragment import Fragment
+from headgate.translator.fragments.fragment import Fragment, InnerClaim
 from headgate.translator.fragments.route_cost import MAX_COST, TOO_COSTLY, route_cost
 from headgate.translator.manifests.patches import NO_ROUTE_PATCH
 from headgate.translator.manifests.reading import as_list, as_object, as_text, metadata
@@ -108,14 +108,20 @@ def translate_child(
 ) -> Fragment:
     """Return what an IngressRoute below others contributes: a group for each of its routes, and none of the table."""
     fault = _fault_of(settings, problems)
-    if not lookups.is_assumed:
-        problems += _faults_of_parents(settings, ref, lookups)
+    faults = [] if lookups.is_assumed else list(_faults_of_parents(settings, ref, lookups))
+    problems += faults
+    is_led_to = len(faults) < len(settings.parent_refs)
     matched = read_rules(rules, whole, lookups, problems)
     below = find_layer(ref, matched, lookups, problems)
     served = [_serve(ref, one, fault, below, lookups, problems) for one in matched]
     groups = [_group(ref, one, how) for one, how in zip(matched, served, strict=True)]
     return Fragment(
         identity=identify(ref, manifest),
+        inner=tuple(
+            InnerClaim(f"{one.field}.match", how.is_refused)
+            for one, how in zip(matched, served, strict=True)
+            if is_led_to
+        ),
         backends=tuple(use for how in served for use in (*how.backends.uses, *how.made.uses)),
         entries=(
             *([] if below is None else [below]),

@@ -41,6 +41,11 @@ class StreamBackends(NamedTuple):
     backends: tuple[WeightedUpstream, ...]
     uses: tuple[BackendUse, ...]
 
+    @property
+    def is_refused(self) -> bool:
+        """Whether none of them can be followed."""
+        return all(isinstance(use.upstream, RefusalRef) for use in self.uses)
+
 
 def read_services(
     services: Sequence[StreamService], ref: ObjectRef, kind: str, field: str, lookups: Lookups, found: list[Problem]

@@ -191,7 +191,7 @@ def _claims(
                 allowed_networks=one.networks,
                 **common,
             )
-            yield StreamClaim(route, f"{one.field}.match")
+            yield StreamClaim(route, f"{one.field}.match", is_refused=backends.is_refused)
 
 
 def _left(

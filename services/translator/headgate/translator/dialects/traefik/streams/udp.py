@@ -46,7 +46,7 @@ def translate_udp_route(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) 
                 idle_timeout_s=point.udp_timeout_s or _IDLE_S,
                 provenance=provenance,
             )
-            streams.append(StreamClaim(route, field))
+            streams.append(StreamClaim(route, field, is_refused=backends.is_refused))
     return Fragment(
         identify(ref, manifest), streams=tuple(streams), backends=tuple(uses), problems=tuple(dict.fromkeys(problems))
     )
