@@ -7,7 +7,7 @@ from headgate.common.problems import Problem, Severity
 from headgate.common.status import AncestorRef, ParentRef
 from headgate.translator.assembly.assembly import Assembly
 from headgate.translator.assembly.ownership import HOST_NOT_OWNED
-from headgate.translator.fragments.fragment import Fragment
+from headgate.translator.fragments.fragment import Fragment, InnerClaim, RouteClaim, StreamClaim
 from headgate.translator.fragments.upstream_refs import RefusalRef, ResourceRef, ServicePortRef, UpstreamRef
 from headgate.translator.manifests.reading import shown
 from headgate.translator.upstreams.resolution import BackendFault
@@ -37,8 +37,8 @@ def judge(fragment: Fragment, assembly: Assembly) -> ObjectStatus:
     problems = tuple(dict.fromkeys((*fragment.problems, *lost, *faults)))
     if not problems:
         return ObjectStatus(is_accepted=True, problems=(), is_refused=_is_refused(fragment, ()))
-    kinds = fragment.routes, fragment.canaries, fragment.streams, fragment.inner
-    fields = [claim.field for claims in kinds for claim in claims]
+    claims = fragment.routes, fragment.canaries, fragment.streams
+    fields = [claim.field for kind in claims for claim in kind] + [claim.field for claim in fragment.inner]
     claimed = len(fields)
     claims_lost = sum(problem.reason in _LOST and problem.field in fields for problem in lost)
     errors = [problem for problem in problems if problem.severity is Severity.ERROR]
@@ -54,7 +54,7 @@ def judge(fragment: Fragment, assembly: Assembly) -> ObjectStatus:
 
 def _is_refused(fragment: Fragment, lost: Collection[Problem]) -> bool:
     """Whether an object has routes, and each of them refuses its requests or connections."""
-    claims = (*fragment.routes, *fragment.streams, *fragment.inner)
+    claims: list[RouteClaim | StreamClaim | InnerClaim] = [*fragment.routes, *fragment.streams, *fragment.inner]
     if not claims or fragment.canaries:
         return False
     fields = {problem.field for problem in lost if problem.reason in _LOST}
