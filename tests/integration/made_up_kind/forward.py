@@ -21,10 +21,11 @@ from headgate.translator.manifests.reading import as_object, as_text
 from headgate.translator.manifests.specs import refuse
 from headgate.translator.manifests.verdicts import FieldVerdict, Likeness
 from headgate.translator.objects.dialect import Dialect, translated_documents
-from headgate.translator.objects.document import document_index, document_kind, identify
+from headgate.translator.objects.document import identify
 from headgate.translator.objects.targets import ancestors_of, not_found, read_targets
 from headgate.translator.sources.policies import NO_ROUTE_POLICY, ROUTE_POLICIES, ObjectTarget, RoutePolicy
 from headgate.translator.world.attachments import Provider
+from headgate.translator.world.documents import document_index, document_kind
 from headgate.translator.world.graph import Lookups
 
 FORWARD = ResourceKind(

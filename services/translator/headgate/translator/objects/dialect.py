@@ -14,10 +14,11 @@ from headgate.translator.annotations.vocabulary import Vocabulary
 from headgate.translator.fragments.fragment import Fragment, Identity
 from headgate.translator.manifests.verdicts import FieldVerdict
 from headgate.translator.objects.definitions import Definition
-from headgate.translator.objects.document import Document, identify
+from headgate.translator.objects.document import identify
 from headgate.translator.objects.ownership import EVERY_OBJECT, Ownership
 from headgate.translator.upstreams.held import ReadKey
 from headgate.translator.world.attachments import Provider
+from headgate.translator.world.documents import Document
 from headgate.translator.world.graph import Lookups
 from headgate.translator.world.settings import TranslationSettings
 from headgate.translator.world.world import StoredKind

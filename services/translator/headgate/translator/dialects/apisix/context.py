@@ -6,8 +6,8 @@ from typing import NamedTuple
 from headgate.common.plugins.metadata import PluginMetadata
 from headgate.common.resources import JsonObject, ObjectRef
 from headgate.translator.manifests.reading import as_object, as_text
-from headgate.translator.objects.document import Document
 from headgate.translator.objects.ownership import ByClass
+from headgate.translator.world.documents import Document
 from headgate.translator.world.graph import Lookups
 from headgate.translator.world.settings import TranslationSettings
 from headgate.translator.world.world import StoredKind

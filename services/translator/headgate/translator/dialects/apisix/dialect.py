@@ -48,7 +48,6 @@ from headgate.translator.dialects.apisix.upstreams.backends import NodesBackend,
 from headgate.translator.dialects.apisix.upstreams.pods import POD_LABELS
 from headgate.translator.fragments.fragment import Fragment
 from headgate.translator.objects.dialect import Dialect, TranslatedKind, translated_documents
-from headgate.translator.objects.document import Document
 from headgate.translator.objects.ownership import EVERY_OBJECT, ByClass, ByRule, Ownership
 from headgate.translator.sources import policies
 from headgate.translator.sources.addresses import CLASS_ADDRESSES
@@ -57,6 +56,7 @@ from headgate.translator.sources.classes import INGRESS_CLASSES
 from headgate.translator.sources.gateways import GATEWAY_CLASSES, GATEWAYS, REFERENCE_GRANTS
 from headgate.translator.sources.plugin_bundles import PLUGIN_BUNDLES
 from headgate.translator.world.attachments import Provider
+from headgate.translator.world.documents import Document
 from headgate.translator.world.graph import Lookups
 from headgate.translator.world.world import StoredKind
 

@@ -17,7 +17,7 @@ from headgate.common.resources import (
 from headgate.translator.annotations.apisix import apisix_annotations
 from headgate.translator.annotations.host_sharing import host_sharing_annotation
 from headgate.translator.dialects.apisix.labels import labels_of
-from headgate.translator.objects.document import Document, document_kind
+from headgate.translator.world.documents import Document, document_kind
 from headgate.translator.world.world import StoredKind
 
 

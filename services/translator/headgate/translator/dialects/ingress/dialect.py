@@ -16,12 +16,12 @@ from headgate.translator.dialects.ingress.nginx.options import (
 from headgate.translator.dialects.ingress.translate import translate_ingress
 from headgate.translator.manifests.reading import as_list, as_object, as_text
 from headgate.translator.objects.dialect import Dialect, TranslatedKind, translated_documents
-from headgate.translator.objects.document import Document
 from headgate.translator.objects.ownership import ByClass, ByRule
 from headgate.translator.sources.certificates import SECRETS
 from headgate.translator.sources.classes import INGRESS_CLASSES
 from headgate.translator.sources.config_maps import CONFIG_MAPS
 from headgate.translator.sources.namespaces import NAMESPACES
+from headgate.translator.world.documents import Document
 from headgate.translator.world.world import StoredKind
 
 

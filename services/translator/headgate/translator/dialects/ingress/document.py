@@ -13,7 +13,7 @@ from headgate.translator.dialects.ingress.nginx.hosts import (
     UPSTREAM_HOSTS,
 )
 from headgate.translator.manifests.reading import as_object, as_text, metadata
-from headgate.translator.objects.document import document_kind
+from headgate.translator.world.documents import document_kind
 
 CLASS_ANNOTATION = "kubernetes.io/ingress.class"
 

@@ -33,12 +33,12 @@ from headgate.translator.dialects.traefik.tls.options import translate_tls_optio
 from headgate.translator.dialects.traefik.tls.store import translate_tls_store
 from headgate.translator.fragments.fragment import Fragment
 from headgate.translator.objects.dialect import Dialect, TranslatedKind, translated_documents
-from headgate.translator.objects.document import Document
 from headgate.translator.objects.ownership import ByRule
 from headgate.translator.sources.certificates import SECRETS
 from headgate.translator.sources.config_maps import CONFIG_MAPS
 from headgate.translator.sources.ingress_routing import INGRESS_ROUTING
 from headgate.translator.world.attachments import Provider
+from headgate.translator.world.documents import Document
 from headgate.translator.world.graph import Lookups
 
 _ROUTES: Final = (INGRESS_ROUTE, INGRESS_ROUTE_TCP, INGRESS_ROUTE_UDP)

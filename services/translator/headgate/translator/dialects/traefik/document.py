@@ -17,7 +17,7 @@ from headgate.common.resources.traefik import (
 from headgate.common.selection import matches_any
 from headgate.translator.manifests.label_selectors import selects
 from headgate.translator.manifests.reading import as_list, as_object, as_text, metadata
-from headgate.translator.objects.document import Document, document_index, document_kind
+from headgate.translator.world.documents import Document, document_index, document_kind
 from headgate.translator.world.graph import Lookups
 from headgate.translator.world.world import StoredKind
 

@@ -10,8 +10,8 @@ from headgate.common.resources import (
     SERVICE,
     JsonObject,
 )
-from headgate.translator.objects.document import document_index, document_kind
 from headgate.translator.objects.targets import PolicyTarget, read_targets
+from headgate.translator.world.documents import document_index, document_kind
 
 SERVED_ROUTES = (INGRESS.group, INGRESS.kind)
 _METADATA = ("creationTimestamp", "name", "namespace", "uid")

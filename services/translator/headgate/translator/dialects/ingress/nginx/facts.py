@@ -18,9 +18,9 @@ from headgate.translator.dialects.ingress.nginx.hosts import (
 from headgate.translator.dialects.ingress.nginx.inspection import forbidden_texts
 from headgate.translator.dialects.ingress.nginx.options import options_of
 from headgate.translator.manifests.reading import as_object, creation_time
-from headgate.translator.objects.document import Document
 from headgate.translator.sources.classes import CLASS_IS_OURS, ClassQuestion, find_class
 from headgate.translator.sources.namespaces import NamespaceQuestion, is_namespace_watched
+from headgate.translator.world.documents import Document
 from headgate.translator.world.graph import Level, Lookups, Rule
 from headgate.translator.world.settings import TranslationSettings
 from headgate.translator.world.world import Index

@@ -13,7 +13,7 @@ from headgate.common.table import ANY_HOST
 from headgate.translator.annotations.nginx import NGINX_PREFIX
 from headgate.translator.annotations.nginx.values import boolean, server_names, target
 from headgate.translator.manifests.reading import as_list, as_object, as_text, metadata
-from headgate.translator.objects.document import Document
+from headgate.translator.world.documents import Document
 from headgate.translator.world.world import Index
 
 _REWRITES: Final = f"{NGINX_PREFIX}rewrite-target"
