@@ -22,9 +22,12 @@ from headgate.translator.objects.ownership import ByClass
 DOCS = Path(__file__).parents[3] / "docs"
 STATUS_FIELDS = {
     StatusShape.INGRESS: "`status.loadBalancer.ingress`",
+    StatusShape.ACCEPTANCE: "| GatewayClass | `status.conditions`",
     StatusShape.CONDITIONS: "`status.conditions`",
     StatusShape.PREFIXED_CONDITIONS: "`headgate.dev/Accepted`",
     StatusShape.ANCESTORS: "`status.ancestors`",
+    StatusShape.PARENTS: "`status.parents`",
+    StatusShape.LISTENERS: "`status.listeners`",
 }
 
 

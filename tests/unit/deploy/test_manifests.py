@@ -41,7 +41,10 @@ ROUTING = {
     "secrets": LISTED,
     "configmaps": LISTED,
     "discovery.k8s.io/endpointslices": LISTED,
-    "gateway.networking.k8s.io/gateways": LISTED,
+    "gateway.networking.k8s.io/gateways": READ,
+    "gateway.networking.k8s.io/gateways/status": ("patch",),
+    "gateway.networking.k8s.io/httproutes": READ,
+    "gateway.networking.k8s.io/httproutes/status": ("patch",),
     "gateway.networking.k8s.io/referencegrants": LISTED,
     "apisix.apache.org/*": READ,
     "apisix.apache.org/*/status": ("patch",),
@@ -54,7 +57,8 @@ ROUTING = {
 OF_THE_CLUSTER = {
     "networking.k8s.io/ingressclasses": READ,
     "namespaces": LISTED,
-    "gateway.networking.k8s.io/gatewayclasses": LISTED,
+    "gateway.networking.k8s.io/gatewayclasses": READ,
+    "gateway.networking.k8s.io/gatewayclasses/status": ("patch",),
     "multicluster.x-k8s.io/serviceexports": LISTED,
 }
 LEASE = {"coordination.k8s.io/leases headgate-watcher": ("get", "patch")}

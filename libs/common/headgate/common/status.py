@@ -19,6 +19,8 @@ from headgate.common.table import DEFAULT_TABLE
 
 CONTROLLER_NAME: Final = "headgate.dev/ingress-controller"
 """Of our IngressClasses, and of what we write of policies."""
+GATEWAY_CONTROLLER_NAME: Final = "headgate.dev/gateway-controller"
+"""Of our GatewayClasses, and of what we write of routes of Gateway API."""
 STATUS_STREAM = "HEADGATE_STATUS"
 STATUS_PREFIX = "headgate.status"
 NOTE_BYTES = 1024

@@ -5,7 +5,7 @@ from typing import Any
 
 from headgate.common.resources import ObjectRef
 from headgate.common.status import (
-    CONTROLLER_NAME,
+    GATEWAY_CONTROLLER_NAME,
     ConditionType,
     ListenerRef,
     ListenerReport,
@@ -50,7 +50,7 @@ def written(kind: str = "Accepted", status: str = "True", reason: str = "Accepte
 def test_each_parent_has_an_entry_and_those_of_other_controllers_stay() -> None:
     status = parents_status(update(said(None), said(HTTP)), {"status": {"parents": [FOREIGN]}})
     ref = {"group": GROUP, "kind": "Gateway", "namespace": "infra", "name": "edge", "sectionName": "http", "port": 8080}
-    ours = {"parentRef": ref, "controllerName": CONTROLLER_NAME, "conditions": [written()]}
+    ours = {"parentRef": ref, "controllerName": GATEWAY_CONTROLLER_NAME, "conditions": [written()]}
     assert status == {"parents": [FOREIGN, ours]}
 
 

@@ -37,6 +37,7 @@ from headgate.common.resources.gateway_api import (
     GATEWAY_CLASS,
     GATEWAY_GROUP,
     GATEWAY_KINDS,
+    HTTP_ROUTE,
     REFERENCE_GRANT,
 )
 from headgate.common.resources.ingress import INGRESS, INGRESS_CLASS, INGRESS_KINDS, LEGACY_INGRESS
@@ -91,6 +92,7 @@ __all__ = [
     "GATEWAY_GROUP",
     "GATEWAY_KINDS",
     "GATEWAY_PROXY",
+    "HTTP_ROUTE",
     "HTTP_ROUTE_POLICY",
     "INGRESS",
     "INGRESS_CLASS",

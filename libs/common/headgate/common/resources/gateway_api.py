@@ -1,10 +1,43 @@
-"""Gateway API, as far as it says whose a Consumer is and what may be referred to in other namespaces."""
+"""Gateway API. Its custom resource definitions are Kubernetes' own: `crds/` has none of them."""
 
-from headgate.common.resources.kind import ResourceKind
+from headgate.common.resources.kind import OwnershipRule, ResourceKind, StatusShape
+from headgate.common.resources.references import secret_field
 
 GATEWAY_GROUP = "gateway.networking.k8s.io"
-GATEWAY_CLASS = ResourceKind(GATEWAY_GROUP, "gatewayclasses", "GatewayClass", ("v1", "v1beta1"), namespaced=False)
-GATEWAY = ResourceKind(GATEWAY_GROUP, "gateways", "Gateway", ("v1", "v1beta1"))
-REFERENCE_GRANT = ResourceKind(GATEWAY_GROUP, "referencegrants", "ReferenceGrant", ("v1", "v1beta1"))
+_VERSIONS = ("v1", "v1beta1")
+_DIALECT = "gateway_api"
 
-GATEWAY_KINDS = (GATEWAY_CLASS, GATEWAY, REFERENCE_GRANT)
+GATEWAY_CLASS = ResourceKind(
+    GATEWAY_GROUP,
+    "gatewayclasses",
+    "GatewayClass",
+    _VERSIONS,
+    namespaced=False,
+    short_names=("gc",),
+    dialect=_DIALECT,
+    ownership=OwnershipRule.REFERENCE,
+    status=StatusShape.ACCEPTANCE,
+)
+GATEWAY = ResourceKind(
+    GATEWAY_GROUP,
+    "gateways",
+    "Gateway",
+    _VERSIONS,
+    short_names=("gtw",),
+    dialect=_DIALECT,
+    ownership=OwnershipRule.REFERENCE,
+    status=StatusShape.LISTENERS,
+    references=(secret_field("spec.listeners.*.tls.certificateRefs.*"),),
+)
+HTTP_ROUTE = ResourceKind(
+    GATEWAY_GROUP,
+    "httproutes",
+    "HTTPRoute",
+    _VERSIONS,
+    dialect=_DIALECT,
+    ownership=OwnershipRule.GATEWAY,
+    status=StatusShape.PARENTS,
+)
+REFERENCE_GRANT = ResourceKind(GATEWAY_GROUP, "referencegrants", "ReferenceGrant", _VERSIONS, short_names=("refgrant",))
+
+GATEWAY_KINDS = (GATEWAY_CLASS, GATEWAY, HTTP_ROUTE, REFERENCE_GRANT)

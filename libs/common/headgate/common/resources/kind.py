@@ -25,7 +25,7 @@ class OwnershipRule(Enum):
     GATEWAY = auto()
     """By the Gateway that the object refers to."""
     REFERENCE = auto()
-    """By what refers to the object, or by what the object is attached to."""
+    """By what refers to the object, by what the object is attached to, or by the controller that it names itself."""
 
 
 class StatusShape(Enum):
@@ -36,6 +36,8 @@ class StatusShape(Enum):
     """`status.loadBalancer.ingress`; there is no place for conditions."""
     CONDITIONS = auto()
     """`status.conditions`, with the types that the kind's definition knows."""
+    ACCEPTANCE = auto()
+    """`status.conditions` of a kind that has `Accepted` and no other condition of ours."""
     PREFIXED_CONDITIONS = auto()
     """`status.conditions` of a kind of Kubernetes' own: our types have a prefix."""
     ANCESTORS = auto()

@@ -47,7 +47,7 @@ def judge(fragment: Fragment, assembly: Assembly) -> ObjectStatus:
     unresolved = () if is_policy else tuple(referred)  # of a policy they are what Accepted is about
     is_held = not claimed and fragment.stand_in is not None
     in_themselves = (part for part in fragment.parts if not isinstance(part.ref, ParentRef))
-    is_in_force = any(not part.errors_in(problems) for part in in_themselves)
+    is_in_force = any(part.stands(problems) for part in in_themselves)
     is_accepted = claimed > claims_lost or not errors or is_held or is_in_force
     return ObjectStatus(is_accepted, problems, fragment.errors, unresolved, is_accepted and _is_refused(fragment, lost))
 

@@ -19,7 +19,7 @@ from headgate.common.table import (
     TlsPolicy,
     Unmatched,
 )
-from headgate.translator.fragments.status_part import StatusPart
+from headgate.translator.fragments.status_part import SaidCondition, StatusPart
 from headgate.translator.fragments.upstream_refs import UpstreamRef
 from headgate.translator.world.last_good import ObjectVersions, VersionId
 
@@ -193,9 +193,12 @@ class Fragment:
     shares_hosts_with: tuple[str, ...] = ()
     """Namespaces, or `cluster/namespace`, that count as this object's own where its namespace owns a host."""
     own_listeners: tuple[Listener, ...] = ()
-    """What it says of the gateway's own listeners. Of several objects that say something of one the oldest counts."""
+    """What it says of listeners that objects share: the gateways' own, and those of a port. Of several objects that say
+    something of one the oldest counts."""
     global_plugins: tuple[PluginUse, ...] = ()
     """For the requests of all routes of the table."""
+    said: tuple[SaidCondition, ...] = ()
+    """Conditions of the object as a whole that go in the place of those that follow from its problems."""
     parts: tuple[StatusPart, ...] = ()
     """What has conditions of its own in its status."""
     listener_reports: tuple[ListenerReport, ...] = ()

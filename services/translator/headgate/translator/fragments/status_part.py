@@ -34,10 +34,21 @@ class StatusPart(NamedTuple):
     said: tuple[SaidCondition, ...] = ()
     """Conditions that go in the place of those that follow from the object's problems, and beside them."""
 
+    def stands(self, problems: Iterable[Problem]) -> bool:
+        """Whether this part is in force, as its dialect says or else by the object's problems."""
+        for one in self.said:
+            if one.type is ConditionType.ACCEPTED:
+                return one.status == "True"
+        return not self.errors_in(problems)
+
     def errors_in(self, problems: Iterable[Problem]) -> list[Problem]:
         """Return which of an object's problems keep this part from being served."""
         errors = (problem for problem in problems if problem.severity is Severity.ERROR)
         return [one for one in errors if self._has(one.field) or not self._is_of_sibling(one.field)]
+
+    def own_errors_in(self, problems: Iterable[Problem]) -> list[Problem]:
+        """Return those of them that are at the field of this part, and so wrong for it alone."""
+        return [one for one in self.errors_in(problems) if self._has(one.field)]
 
     def unserved_in(self, problems: Iterable[Problem]) -> list[Problem]:
         """Return which of an object's problems say that what this part names is not served; they are no mistakes."""

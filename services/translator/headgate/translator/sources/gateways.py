@@ -1,23 +1,16 @@
-"""Gateways of Gateway API, as far as other objects are ours by them, and what may be referred to across namespaces.
+"""Gateways of Gateway API, their classes, and what may be referred to across namespaces.
 
 A Gateway is ours by the controller of its GatewayClass, and where no GatewayClass of that name can be seen by the name,
 as it is with IngressClasses.
 """
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from headgate.common.resources import GATEWAY, GATEWAY_CLASS, REFERENCE_GRANT, JsonObject
 from headgate.translator.manifests.reading import as_list, as_object, as_text
+from headgate.translator.world.documents import document_kind
 from headgate.translator.world.graph import Lookups
 from headgate.translator.world.world import EVERY, StoredKind
-
-
-def _read_gateway(manifest: JsonObject) -> str:
-    return as_text(as_object(manifest.get("spec")).get("gatewayClassName"))
-
-
-def _read_gateway_class(manifest: JsonObject) -> str:
-    return as_text(as_object(manifest.get("spec")).get("controllerName"))
 
 
 class Party(NamedTuple):
@@ -48,18 +41,29 @@ def _parties(spec: JsonObject, field: str, name: str) -> frozenset[Party]:
     )
 
 
-GATEWAYS = StoredKind(GATEWAY, _read_gateway)
-"""The names of their classes."""
-GATEWAY_CLASSES = StoredKind(GATEWAY_CLASS, _read_gateway_class)
-"""The names of their controllers."""
-REFERENCE_GRANTS = StoredKind(REFERENCE_GRANT, _read_grant, indexes=(EVERY,))
+GATEWAYS: Final = document_kind(GATEWAY)
+GATEWAY_CLASSES: Final = document_kind(GATEWAY_CLASS)
+REFERENCE_GRANTS: Final = StoredKind(REFERENCE_GRANT, _read_grant, indexes=(EVERY,))
 
 
-def owns_gateway(class_name: str, lookups: Lookups) -> bool:
-    """Whether Gateways of a class are ours."""
-    settings = lookups.settings
-    controller = lookups.get(GATEWAY_CLASSES, "", class_name)
-    return class_name in settings.class_names if controller is None else settings.owns(controller)
+def find_gateway(lookups: Lookups, namespace: str, name: str) -> JsonObject | None:
+    """Return a Gateway; None where there is none."""
+    found = lookups.get(GATEWAYS, namespace, name)
+    return None if found is None else found.decode()
+
+
+def owns_gateway(gateway: JsonObject, lookups: Lookups) -> bool:
+    """Whether a Gateway is ours."""
+    name = as_text(as_object(gateway.get("spec")).get("gatewayClassName"))
+    found = lookups.get(GATEWAY_CLASSES, "", name)
+    if found is None:
+        return name in lookups.settings.class_names
+    return lookups.settings.owns_gateways_of(controller_of(found.decode()))
+
+
+def controller_of(gateway_class: JsonObject) -> str:
+    """Return the controller that a GatewayClass names."""
+    return as_text(as_object(gateway_class.get("spec")).get("controllerName"))
 
 
 def is_granted(lookups: Lookups, source: Party, target: Party, namespace: str) -> bool:

@@ -1,6 +1,6 @@
 """The conditions of an object, as a whole and of the parts of its status."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from headgate.common.problems import Problem, Severity
@@ -11,13 +11,14 @@ from headgate.common.status import (
     ConditionType,
     ListenerReport,
     LoadBalancerAddress,
+    ParentRef,
     PartRef,
     shorten,
 )
 from headgate.translator.assembly.conditions import ObjectStatus
 from headgate.translator.assembly.namesakes import SERVED_BY_NAMESAKE
 from headgate.translator.fragments.fragment import Identity
-from headgate.translator.fragments.status_part import TARGETS_NOT_SERVED, StatusPart
+from headgate.translator.fragments.status_part import TARGETS_NOT_SERVED, SaidCondition, StatusPart
 from headgate.translator.serving.fleet import Fleet
 from headgate.translator.world.last_good import VersionId
 
@@ -27,6 +28,8 @@ TEXT_BYTES = 1000
 """Of one problem's message: what users write is repeated in some."""
 HELD_BACK = "HeldBack"
 """Reason of an object that waits because the fleet went back from a table with it."""
+UNSUPPORTED_VALUE = "UnsupportedValue"
+"""Reason of a route whose own spec is wrong, as Gateway API calls it."""
 _NAMED = 3
 
 
@@ -63,6 +66,8 @@ class Facts(NamedTuple):
     """Its own; None: those of the table's gateways."""
     leaves_addresses: bool = False
     """Another controller still writes them."""
+    said: tuple[SaidCondition, ...] = ()
+    """What its dialect says of it as a whole, in the place of what follows from its problems."""
 
 
 def is_in_no_table(facts: Facts) -> bool:
@@ -128,6 +133,15 @@ def programmed(
     return known or _say(what, "True", "Programmed", text)
 
 
+def as_said(facts: Facts, conditions: Iterable[DesiredCondition]) -> Iterator[DesiredCondition]:
+    """Yield the conditions of an object as a whole, with what its dialect says of them.
+
+    What stands in for a version with errors says nothing of that version.
+    """
+    said = {} if facts.stand_in is not None else {one.type: DesiredCondition(*one) for one in facts.said}
+    return (said.get(one.type, one) for one in conditions)
+
+
 def of_parts(facts: Facts, as_a_whole: DesiredCondition) -> Iterator[DesiredCondition]:
     """Say how each part of the object's status stands; `as_a_whole` is what `programmed` says of the object."""
     for part in facts.parts:
@@ -141,7 +155,9 @@ def _of_part(part: StatusPart, facts: Facts, as_a_whole: DesiredCondition) -> It
     unresolved = part.errors_in(condition.unresolved)
     wrong = [problem for problem in part.errors_in(condition.problems) if problem not in unresolved]
     is_policy = isinstance(part.ref, AncestorRef)
-    if facts.stand_in is not None or condition.errors:
+    if isinstance(part.ref, ParentRef) and (facts.stand_in is not None or wrong):
+        yield from _of_faulty_route(part, facts, wrong, as_a_whole)
+    elif facts.stand_in is not None or condition.errors:
         yield accepted(facts)._replace(status="False", reason="Invalid")
     elif wrong:
         yield _say(ConditionType.ACCEPTED, "False", wrong[0].reason, _texts(wrong))
@@ -153,6 +169,28 @@ def _of_part(part: StatusPart, facts: Facts, as_a_whole: DesiredCondition) -> It
         yield as_a_whole
     if not is_policy:
         yield resolved(unresolved)
+
+
+def _of_faulty_route(
+    part: StatusPart, facts: Facts, wrong: Sequence[Problem], as_a_whole: DesiredCondition
+) -> Iterator[DesiredCondition]:
+    """Say how a route with errors stands at a parent: one of which some rules are served is accepted there.
+
+    Gateway API has the words for it in the documentation of `PartiallyInvalid`.
+    """
+    own = set(facts.condition.errors)
+    if facts.stand_in is not None:
+        yield accepted(facts)._replace(reason=UNSUPPORTED_VALUE)
+    elif at_parent := part.own_errors_in(wrong):
+        yield _say(ConditionType.ACCEPTED, "False", at_parent[0].reason, _texts(at_parent))
+    elif not facts.condition.is_accepted:
+        reason = UNSUPPORTED_VALUE if wrong[0] in own else wrong[0].reason
+        yield _say(ConditionType.ACCEPTED, "False", reason, _texts(wrong))
+    else:
+        yield _say(ConditionType.ACCEPTED, "True", "Accepted", "")
+        reason = UNSUPPORTED_VALUE if own else wrong[0].reason
+        yield _say(ConditionType.PARTIALLY_INVALID, "True", reason, f"Dropped Rule: {_texts(wrong)}")
+        yield as_a_whole
 
 
 def _in_no_table(reason: str) -> DesiredCondition:

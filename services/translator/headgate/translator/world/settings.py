@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from headgate.common.resources.references import NGINX_PREFIX
-from headgate.common.status import CONTROLLER_NAME
+from headgate.common.status import CONTROLLER_NAME, GATEWAY_CONTROLLER_NAME
 from headgate.translator.world.entry_points import OWN_ENTRY_POINTS, EntryPoint
 
 RuleSyntax = Literal["v3", "v2"]
@@ -104,6 +104,10 @@ class TranslationSettings:
     def owns(self, controller: str) -> bool:
         """Whether classes of a controller are ours."""
         return controller == CONTROLLER_NAME or controller in self.controller_names
+
+    def owns_gateways_of(self, controller: str) -> bool:
+        """Whether GatewayClasses of a controller are ours."""
+        return controller == GATEWAY_CONTROLLER_NAME or controller in self.controller_names
 
 
 DEFAULT_SETTINGS = TranslationSettings()

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC
 
 from headgate.common.resources import JsonObject
-from headgate.common.status import StatusCondition, StatusUpdate
+from headgate.common.status import ConditionType, StatusCondition, StatusUpdate
 
 PREFIX = "headgate.dev/"
 _INVALID = {"Invalid": "InvalidSpec"}
@@ -38,6 +38,16 @@ def conditions_status(update: StatusUpdate, current: JsonObject) -> JsonObject |
         for condition in update.conditions
     )
     wanted = merge_conditions(update, tuple(said), present)
+    return None if wanted == present else {"conditions": wanted}
+
+
+def acceptance_status(update: StatusUpdate, current: JsonObject) -> JsonObject | None:
+    """Return the part of a GatewayClass' status to write; None if there is nothing to write."""
+    said = tuple(one for one in update.conditions if one.type is ConditionType.ACCEPTED and one.part is None)
+    if not said:
+        return None
+    present: list[JsonObject] = (current.get("status") or {}).get("conditions") or []
+    wanted = merge_conditions(update, said, present)
     return None if wanted == present else {"conditions": wanted}
 
 

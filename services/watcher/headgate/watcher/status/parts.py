@@ -11,6 +11,7 @@ from typing import NamedTuple
 from headgate.common.resources import JsonObject
 from headgate.common.status import (
     CONTROLLER_NAME,
+    GATEWAY_CONTROLLER_NAME,
     AncestorRef,
     ListenerRef,
     LoadBalancerAddress,
@@ -31,10 +32,12 @@ class _Entries(NamedTuple):
     ref_field: str
     limit: int
     """Entries of all controllers, by the API."""
+    controller: str
+    """Which of them are ours."""
 
 
-_ANCESTORS = _Entries("ancestors", "ancestorRef", 16)
-_PARENTS = _Entries("parents", "parentRef", 32)
+_ANCESTORS = _Entries("ancestors", "ancestorRef", 16, CONTROLLER_NAME)
+_PARENTS = _Entries("parents", "parentRef", 32, GATEWAY_CONTROLLER_NAME)
 
 
 def ancestors_status(update: StatusUpdate, current: JsonObject) -> JsonObject | None:
@@ -49,14 +52,14 @@ def parents_status(update: StatusUpdate, current: JsonObject) -> JsonObject | No
 
 def _shared(entries: _Entries, update: StatusUpdate, current: JsonObject) -> JsonObject | None:
     present: list[JsonObject] = (current.get("status") or {}).get(entries.field) or []
-    others = [entry for entry in present if entry.get("controllerName") != CONTROLLER_NAME]
+    others = [entry for entry in present if entry.get("controllerName") != entries.controller]
     before = {_key(entry.get(entries.ref_field) or {}): entry for entry in present if entry not in others}
     ours = []
     for part, said in _by_part(update).items():
         if isinstance(part, AncestorRef | ParentRef):
             ref = _written(part)
             conditions = _conditions(update, said, before.get(_key(ref), {}))
-            ours.append({entries.ref_field: ref, "controllerName": CONTROLLER_NAME, "conditions": conditions})
+            ours.append({entries.ref_field: ref, "controllerName": entries.controller, "conditions": conditions})
     wanted = [*others, *ours][: entries.limit]
     return None if wanted == present else {entries.field: wanted}
 

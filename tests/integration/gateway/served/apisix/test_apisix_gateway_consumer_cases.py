@@ -16,7 +16,7 @@ def of_gateway_api(kind: str, name: str, **spec: Any) -> Any:
 
 
 GATEWAY = of_gateway_api("Gateway", "entrance", gatewayClassName="edge")
-GATEWAY_CLASS = of_gateway_api("GatewayClass", "edge", controllerName="headgate.dev/ingress-controller")
+GATEWAY_CLASS = of_gateway_api("GatewayClass", "edge", controllerName="headgate.dev/gateway-controller")
 
 
 def consumer(name: str, *plugins: Any, **credential: Any) -> Any:

@@ -34,7 +34,7 @@ def gateway(name: str = "entrance", class_name: str = "edge", namespace: str = "
     return of_gateway_api("Gateway", name, {"gatewayClassName": class_name}, namespace=namespace)
 
 
-def gateway_class(controller: str = "headgate.dev/ingress-controller", name: str = "edge") -> Any:
+def gateway_class(controller: str = "headgate.dev/gateway-controller", name: str = "edge") -> Any:
     return of_gateway_api("GatewayClass", name, {"controllerName": controller})
 
 

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import Field, PlainValidator, field_validator, model_validator
+from pydantic import Field, PlainSerializer, PlainValidator, field_validator, model_validator
 
 from headgate.common.patterns import compile_pattern
 from headgate.common.plugins.config import PluginConfig
@@ -27,7 +27,13 @@ def _read_value(value: Any) -> str:
     return text
 
 
-HeaderTemplates = Annotated[str | tuple[str, ...], PlainValidator(_read_values)]
+def _write_values(value: str | tuple[str, ...]) -> str | list[str]:
+    return value if isinstance(value, str) else list(value)
+
+
+HeaderTemplates = Annotated[
+    str | tuple[str, ...], PlainValidator(_read_values), PlainSerializer(_write_values, when_used="json")
+]
 """One value, or several for as many headers of one name."""
 
 

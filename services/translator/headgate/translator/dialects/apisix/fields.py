@@ -360,7 +360,7 @@ ROUTE_PLUGIN_CONFIG_FIELDS: Final = (
     FieldVerdict(
         fields=("plugins[]",),
         likeness=Likeness.UNUSED,
-        note="checked, and not in force: the HTTPRoutes and GRPCRoutes that name it are not served",
+        note="checked, and not in force: HTTPRoutes whose filters name it refuse the requests of that rule",
     ),
 )
 BACKEND_POLICY_FIELDS: Final = (
@@ -405,7 +405,7 @@ ROUTE_POLICY_FIELDS: Final = (
     FieldVerdict(
         fields=("targetRefs[].kind",),
         likeness=Likeness.UNUSED,
-        note="checked, and reported with the reason `TargetsNotServed`: HTTPRoutes are not served yet",
+        note="checked, and reported with the reason `TargetsNotServed`: policies are not in force for HTTPRoutes yet",
         value="HTTPRoute",
         label="… of kind `HTTPRoute`",
     ),

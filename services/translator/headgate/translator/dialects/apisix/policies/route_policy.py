@@ -98,7 +98,7 @@ def _judge(context: Context, ref: ObjectRef, target: PolicyTarget, policy: Route
         message = f"cannot be a target; name an Ingress of group {SERVED_ROUTES[0]}"
         return [refuse("UnsupportedTarget", f"{target.field}.kind", message, target.kind)]
     if (target.group, target.kind) == _HTTP_ROUTE:
-        message = f"checked, and not in force for HTTPRoute {target.name}: HTTPRoutes are not served"
+        message = f"checked, and not in force for HTTPRoute {target.name}: such policies hold for Ingresses"
         return [Problem(severity=Severity.INFO, reason=TARGETS_NOT_SERVED, field=target.field, message=message)]
     what = f"Ingress {ref.namespace}/{target.name}"
     if _is_ours(context, ref.namespace, target) is None:

@@ -1,0 +1,5 @@
+"""Gateway API: GatewayClass, Gateway and HTTPRoute, with ReferenceGrant."""
+
+from headgate.translator.dialects.gateway_api.dialect import GATEWAY_API
+
+__all__ = ["GATEWAY_API"]

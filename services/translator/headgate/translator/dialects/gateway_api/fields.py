@@ -1,0 +1,137 @@
+"""How each field compares with the specification of Gateway API, for audits and the documentation.
+
+A field that no row speaks of is followed; one that no model has is named by the object's problems.
+"""
+
+from typing import Final
+
+from headgate.translator.manifests.verdicts import FieldVerdict, Likeness
+
+
+def _row(*fields: str, is_: Likeness, note: str = "", value: str = "", label: str = "") -> FieldVerdict:
+    return FieldVerdict(fields=fields, likeness=is_, note=note, value=value, label=label)
+
+
+def _filter(name: str, field: str, is_: Likeness = Likeness.SAME, note: str = "") -> FieldVerdict:
+    return _row(
+        f"rules[].filters[].{field}", f"rules[].backendRefs[].filters[].{field}", is_=is_, note=note, label=name
+    )
+
+
+GATEWAY_CLASS_FIELDS: Final = (
+    _row(
+        "controllerName",
+        is_=Likeness.SAME,
+        note="`headgate.dev/gateway-controller`, and those of the setting `controller_names`",
+    ),
+    _row("parametersRef", is_=Likeness.REFUSED, note="there are no parameters: not accepted (`InvalidParameters`)"),
+)
+GATEWAY_FIELDS: Final = (
+    _row("gatewayClassName", is_=Likeness.SAME),
+    _row(
+        "listeners[].port",
+        is_=Likeness.DIFFERENT,
+        note="80 for HTTP and 443 for HTTPS are the gateways' own ports; others are opened. All Gateways share the "
+        "gateways and their addresses",
+    ),
+    _row(
+        "listeners[].protocol",
+        is_=Likeness.STRICTER,
+        note="`HTTP` and `HTTPS`; others are not accepted (`UnsupportedProtocol`)",
+    ),
+    _row("listeners[].hostname", is_=Likeness.SAME, note="the most specific listener of a port has a request alone"),
+    _row(
+        "listeners[].tls.certificateRefs",
+        is_=Likeness.SAME,
+        note="several too; while none can be used, the gateways' default certificate is presented, and the listener is "
+        "not programmed",
+    ),
+    _row("listeners[].tls.mode", is_=Likeness.STRICTER, note="`Terminate`"),
+    _row("listeners[].tls.options", is_=Likeness.UNUSED, note="with a warning"),
+    _row("listeners[].allowedRoutes.namespaces", is_=Likeness.SAME, note="labels need the right to read Namespaces"),
+    _row(
+        "listeners[].allowedRoutes.kinds",
+        is_=Likeness.STRICTER,
+        note="HTTPRoute; others are left out of `supportedKinds` (`InvalidRouteKinds`)",
+    ),
+    _row(
+        "addresses",
+        is_=Likeness.REFUSED,
+        note="an address with a value is not accepted (`UnsupportedAddress`); the status shows those of the gateways",
+    ),
+    _row("infrastructure.labels", "infrastructure.annotations", is_=Likeness.UNUSED, note="with a warning"),
+    _row("infrastructure.parametersRef", is_=Likeness.REFUSED, note="not accepted (`InvalidParameters`)"),
+    _row("allowedListeners", is_=Likeness.UNUSED, note="ListenerSets are not served; with a warning"),
+    _row(
+        "tls.frontend",
+        is_=Likeness.REFUSED,
+        note="certificates of clients are not asked for: not accepted, so that no client is let in without one",
+    ),
+    _row("tls.backend", is_=Likeness.UNUSED, note="with a warning"),
+    _row("defaultScope", is_=Likeness.UNUSED, note="with a warning"),
+)
+HTTP_ROUTE_FIELDS: Final = (
+    _row(
+        "parentRefs",
+        is_=Likeness.SAME,
+        note="Gateways, by `sectionName` and `port` too; parents of other kinds are passed over",
+    ),
+    _row(
+        "hostnames",
+        is_=Likeness.SAME,
+        note="a request that no rule of a hostname takes goes to the next wider one of its listener",
+    ),
+    _row("useDefaultGateways", is_=Likeness.UNUSED, note="with a warning"),
+    _row("rules[].name", is_=Likeness.SAME, note="part of the name of the routes of the table"),
+    _row(
+        "rules[].matches[].path",
+        is_=Likeness.SAME,
+        note="patterns are RE2, have to take the whole path, and go behind exact paths and before prefixes",
+    ),
+    _row(
+        "rules[].matches[].headers",
+        "rules[].matches[].queryParams",
+        is_=Likeness.SAME,
+        note="patterns are RE2 and have to take the whole value",
+    ),
+    _row("rules[].matches[].method", is_=Likeness.SAME),
+    _filter("`requestHeaderModifier`", "requestHeaderModifier"),
+    _filter("`responseHeaderModifier`", "responseHeaderModifier"),
+    _filter("`urlRewrite`", "urlRewrite"),
+    _filter(
+        "`requestMirror`",
+        "requestMirror",
+        note="several too, with `percent` or `fraction`; copies have bodies of 1 MiB at most",
+    ),
+    _row("rules[].filters[].requestRedirect", is_=Likeness.SAME),
+    _row(
+        "rules[].filters[].cors",
+        is_=Likeness.SAME,
+        note="an origin that is not allowed is told nothing, and its preflight goes to the Service",
+    ),
+    _row(
+        "rules[].backendRefs[].filters[].requestRedirect",
+        "rules[].backendRefs[].filters[].cors",
+        is_=Likeness.REFUSED,
+        note="the share of the backend answers 500: write it in the filters of the rule",
+    ),
+    _row(
+        *(
+            f"rules[].{at}filters[].{name}"
+            for at in ("", "backendRefs[].")
+            for name in ("extensionRef", "externalAuth")
+        ),
+        is_=Likeness.REFUSED,
+        note="requests of the rule answer 503, those of a backend 500",
+        label="`extensionRef`, `externalAuth`",
+    ),
+    _row(
+        "rules[].backendRefs",
+        is_=Likeness.SAME,
+        note="Services, and ServiceImports of `multicluster.x-k8s.io`; what cannot be had answers 500 with its share",
+    ),
+    _row("rules[].timeouts.request", is_=Likeness.SAME),
+    _row("rules[].timeouts.backendRequest", is_=Likeness.DIFFERENT, note="the time until the head of the answer"),
+    _row("rules[].retry", is_=Likeness.UNUSED, note="with a warning; the gateways' own rules of retries hold"),
+    _row("rules[].sessionPersistence", is_=Likeness.UNUSED, note="with a warning"),
+)

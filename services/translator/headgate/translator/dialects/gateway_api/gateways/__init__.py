@@ -1,0 +1,1 @@
+"""GatewayClasses and Gateways: which listeners there are, and how they stand."""

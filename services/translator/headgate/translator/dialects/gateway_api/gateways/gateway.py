@@ -1,0 +1,111 @@
+"""One Gateway to one fragment: its ports, its hosts, its certificates, and how it stands.
+
+The gateways serve all Gateways together, as one fleet: a Gateway has no addresses of its own. A host of a listener is a
+host of the table even without routes, so that its requests are no other listener's.
+"""
+
+from typing import Final
+
+from headgate.common.problems import Problem
+from headgate.common.resources import JsonObject, ObjectRef
+from headgate.common.status import ConditionType, ListenerRef, ListenerReport
+from headgate.common.table import Listener, Provenance
+from headgate.translator.dialects.gateway_api.gateways.listeners import faults_of, read_listeners
+from headgate.translator.dialects.gateway_api.gateways.ports import port_listener
+from headgate.translator.dialects.gateway_api.gateways.standing import INVALID, Standing, judge
+from headgate.translator.dialects.gateway_api.gateways.whole import fault_of_gateway, ignored_fields
+from headgate.translator.dialects.gateway_api.hosts import HostKeys
+from headgate.translator.dialects.gateway_api.members import members_of
+from headgate.translator.dialects.gateway_api.models.gateway import GatewaySettings
+from headgate.translator.fragments.fragment import Fragment
+from headgate.translator.fragments.status_part import SaidCondition, StatusPart
+from headgate.translator.manifests.specs import Spec
+from headgate.translator.objects.document import identify
+from headgate.translator.world.graph import Lookups
+
+KIND: Final = "Gateway"
+LISTENERS_NOT_VALID: Final = "ListenersNotValid"
+_PENDING: Final = (
+    SaidCondition(ConditionType.ACCEPTED, "Unknown", "Pending", "the Gateway is not accepted"),
+    SaidCondition(ConditionType.PROGRAMMED, "False", "Pending", "the Gateway is not accepted"),
+)
+
+
+def translate_gateway(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) -> Fragment:
+    """Return what a Gateway that is ours contributes."""
+    problems: list[Problem] = []
+    settings = Spec(manifest.get("spec"), problems).rest(GatewaySettings, "listeners")
+    listeners = read_listeners(manifest, problems)
+    identity = identify(ref, manifest)
+    if settings is None or lookups.is_assumed:
+        return Fragment(identity, problems=tuple(dict.fromkeys(problems)))
+    fault = fault_of_gateway(settings)
+    faults = faults_of(listeners, lookups.settings.entry_points)
+    standings = [judge(each, faults.get(each.spec.name), ref, lookups) for each in listeners]
+    members = members_of(lookups, ref.namespace, ref.name)
+    reports = tuple(
+        ListenerReport(
+            name=each.spec.name, supported_kinds=each.kinds, attached_routes=members.attached.get(each.spec.name, 0)
+        )
+        for each in listeners
+    )
+    problems += ignored_fields(settings)
+    if fault is not None:
+        return Fragment(
+            identity,
+            problems=tuple(dict.fromkeys((fault, *problems))),
+            said=_said(False, fault.reason, str(fault), is_programmed=False),
+            parts=tuple(StatusPart(ListenerRef(one.spec.name), one.field, _PENDING) for one in listeners),
+            listener_reports=reports,
+        )
+    problems += (problem for standing in standings for problem in standing.problems)
+    hosts = HostKeys()
+    for one in standings:
+        if one.is_accepted:
+            hosts.add(one.listener.hostname, one.listener.key)
+    return Fragment(
+        identity,
+        hosts=tuple(hosts),
+        names=tuple(claim for one in standings for claim in one.names),
+        own_listeners=tuple(_own_listeners(ref, standings)),
+        problems=tuple(dict.fromkeys(problems)),
+        said=_stands(standings),
+        parts=tuple(StatusPart(ListenerRef(one.listener.spec.name), one.listener.field, one.said) for one in standings),
+        listener_reports=reports,
+        shares_hosts_with=tuple(sorted(members.namespaces)),
+    )
+
+
+def _own_listeners(ref: ObjectRef, standings: list[Standing]) -> list[Listener]:
+    provenance = Provenance(cluster=ref.cluster, kind=KIND, namespace=ref.namespace, name=ref.name)
+    found: dict[str, Listener] = {}
+    for one in standings:
+        transport = one.listener.transport
+        if one.is_accepted and transport is not None:
+            listener = port_listener(transport, one.listener.spec.port, provenance)
+            if listener is not None:
+                found[listener.key] = listener
+    return list(found.values())
+
+
+def _stands(standings: list[Standing]) -> tuple[SaidCondition, ...]:
+    """Say how a Gateway stands by its listeners."""
+    invalid = [one.listener.spec.name for one in standings if not (one.is_accepted and one.is_programmed)]
+    is_accepted = any(one.is_accepted for one in standings)
+    is_programmed = any(one.is_programmed for one in standings)
+    if not standings:
+        return _said(False, LISTENERS_NOT_VALID, "spec.listeners: there is no listener", is_programmed=False)
+    if invalid:
+        message = f"listeners that are not served, or only in part: {', '.join(invalid)}"
+        return _said(is_accepted, LISTENERS_NOT_VALID, message, is_programmed=is_programmed)
+    return _said(True, "Accepted", "", is_programmed=True)
+
+
+def _said(is_accepted: bool, reason: str, message: str, *, is_programmed: bool) -> tuple[SaidCondition, ...]:
+    said = [
+        SaidCondition(ConditionType.ACCEPTED, "True" if is_accepted else "False", reason, message),
+        SaidCondition(ConditionType.RESOLVED_REFS, "True", "ResolvedRefs"),
+    ]
+    if not is_programmed:
+        said.append(SaidCondition(ConditionType.PROGRAMMED, "False", INVALID, message))
+    return tuple(said)

@@ -1,0 +1,31 @@
+"""One GatewayClass: whether it is ours, and accepted."""
+
+from headgate.common.problems import Problem
+from headgate.common.resources import JsonObject, ObjectRef
+from headgate.common.status import ConditionType
+from headgate.translator.dialects.gateway_api.models.gateway import GatewayClassSpec
+from headgate.translator.fragments.fragment import Fragment
+from headgate.translator.fragments.status_part import SaidCondition
+from headgate.translator.manifests.specs import Spec, refuse
+from headgate.translator.objects.document import identify
+from headgate.translator.sources.gateways import controller_of
+from headgate.translator.world.graph import Lookups
+
+_PARAMETERS = "spec.parametersRef"
+
+
+def is_of_our_controller(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) -> bool:
+    """Whether a GatewayClass names a controller of ours."""
+    return lookups.settings.owns_gateways_of(controller_of(manifest))
+
+
+def translate_gateway_class(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) -> Fragment:
+    """Return how a GatewayClass stands; there is nothing of it in the table."""
+    problems: list[Problem] = []
+    spec = Spec(manifest.get("spec"), problems).rest(GatewayClassSpec)
+    said: tuple[SaidCondition, ...] = ()
+    if spec is not None and spec.parameters_ref is not None and not lookups.is_assumed:
+        problem = refuse("InvalidParameters", _PARAMETERS, "there are no parameters for GatewayClasses; take it away")
+        problems.append(problem)
+        said = (SaidCondition(ConditionType.ACCEPTED, "False", problem.reason, str(problem)),)
+    return Fragment(identify(ref, manifest), problems=tuple(problems), said=said)

@@ -1,0 +1,138 @@
+"""The listeners of a Gateway, as they are written, and why one cannot be had.
+
+All that is decided here follows from the Gateway and the settings alone, so that routes can ask for it too.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from headgate.common.problems import Problem
+from headgate.common.resources import GATEWAY_GROUP, HTTP_ROUTE, JsonObject
+from headgate.common.status import RouteKind
+from headgate.translator.dialects.gateway_api.gateways.ports import (
+    TRANSPORTS,
+    Transport,
+    listener_key,
+    why_unavailable,
+)
+from headgate.translator.dialects.gateway_api.hostnames import normal, takes
+from headgate.translator.dialects.gateway_api.models.gateway import ListenerSpec, RouteGroupKind
+from headgate.translator.manifests.specs import Spec
+from headgate.translator.world.entry_points import EntryPoint
+
+HTTP_ROUTES_ALONE: Final = (RouteKind(GATEWAY_GROUP, HTTP_ROUTE.kind),)
+_SPOKEN: Final = {"HTTP": "HTTP", "HTTPS": "TLS", "TLS": "TLS", "TCP": "TCP", "UDP": "UDP"}
+"""What is spoken on a port for a protocol."""
+
+
+class GatewayListener(NamedTuple):
+    """A listener of a Gateway."""
+
+    spec: ListenerSpec
+    field: str
+
+    @property
+    def hostname(self) -> str:
+        """Whose requests it takes."""
+        return normal(self.spec.hostname)
+
+    @property
+    def transport(self) -> Transport | None:
+        """What is spoken there; None for protocols that are not served."""
+        return TRANSPORTS.get(self.spec.protocol)
+
+    @property
+    def key(self) -> str:
+        """Key of the table's listener for its port; empty for a protocol that is not served."""
+        return listener_key(self.transport, self.spec.port) if self.transport else ""
+
+    @property
+    def kinds(self) -> tuple[RouteKind, ...]:
+        """Kinds of routes that it takes, of those that are served."""
+        served = HTTP_ROUTES_ALONE if self.transport else ()
+        allowed = self.spec.allowed_routes.kinds
+        return served if not allowed else tuple(kind for kind in served if kind in set(map(_kind, allowed)))
+
+    @property
+    def unknown_kinds(self) -> tuple[RouteGroupKind, ...]:
+        """Kinds that it allows and that are not served there."""
+        served = HTTP_ROUTES_ALONE if self.transport else ()
+        return tuple(kind for kind in self.spec.allowed_routes.kinds if _kind(kind) not in served)
+
+
+def _kind(written: RouteGroupKind) -> RouteKind:
+    return RouteKind(written.group, written.kind)
+
+
+class ListenerFault(NamedTuple):
+    """Why a listener is not accepted."""
+
+    reason: str
+    field: str
+    message: str
+    value: str
+    is_conflict: bool = False
+    """Whether other listeners of the Gateway leave no room for it."""
+
+
+def read_listeners(manifest: JsonObject, problems: list[Problem]) -> tuple[GatewayListener, ...]:
+    """Return the listeners of a Gateway; mistakes go to `problems`."""
+    parts = Spec(manifest.get("spec"), problems).each("listeners", ListenerSpec)
+    return tuple(GatewayListener(part.value, part.field) for part in parts)
+
+
+def faults_of(listeners: Sequence[GatewayListener], entry_points: Iterable[EntryPoint]) -> Mapping[str, ListenerFault]:
+    """Return which listeners are not accepted, by name. Of listeners in conflict with each other none is."""
+    points = tuple(entry_points)
+    faults = {each.spec.name: fault for each in listeners if (fault := _fault(each, points)) is not None}
+    return faults | {name: fault for name, fault in _conflicts(listeners) if name not in faults}
+
+
+def _fault(listener: GatewayListener, entry_points: Sequence[EntryPoint]) -> ListenerFault | None:
+    spec, field, transport = listener.spec, listener.field, listener.transport
+    if transport is None:
+        message = f"protocol {spec.protocol} is not served; {' and '.join(TRANSPORTS)} are"
+        return ListenerFault("UnsupportedProtocol", f"{field}.protocol", message, spec.protocol)
+    if why := why_unavailable(transport, spec.port, entry_points):
+        return ListenerFault("PortUnavailable", f"{field}.port", why, str(spec.port))
+    if spec.tls is not None and spec.tls.mode == "Passthrough" and transport == "https":
+        message = "TLS is ended on HTTPS listeners: the mode must be Terminate"
+        return ListenerFault("UnsupportedValue", f"{field}.tls.mode", message, spec.tls.mode)
+    return None
+
+
+def _conflicts(listeners: Sequence[GatewayListener]) -> Iterator[tuple[str, ListenerFault]]:
+    spoken: dict[int, set[str]] = {}
+    for each in listeners:
+        if (what := _SPOKEN.get(each.spec.protocol, each.spec.protocol)) != "UDP":
+            spoken.setdefault(each.spec.port, set()).add(what)
+    places, names = Counter(map(_place, listeners)), Counter(each.spec.name for each in listeners)
+    for each in listeners:
+        spec = each.spec
+        if names[spec.name] > 1:
+            message = "is the name of several listeners; give each a name of its own"
+            yield spec.name, ListenerFault("UnsupportedValue", f"{each.field}.name", message, spec.name)
+            continue
+        others = spoken.get(spec.port, set()) - {_SPOKEN.get(spec.protocol, spec.protocol)}
+        if others and spec.protocol != "UDP":
+            message = f"other listeners speak {', '.join(sorted(others))} on port {spec.port}; give it another port"
+            yield spec.name, ListenerFault("ProtocolConflict", f"{each.field}.protocol", message, spec.protocol, True)
+        elif places[_place(each)] > 1:
+            message = f"another listener has this hostname on port {spec.port}; give it another hostname or port"
+            yield spec.name, ListenerFault("HostnameConflict", f"{each.field}.hostname", message, spec.hostname, True)
+
+
+def _place(listener: GatewayListener) -> tuple[int, str, str]:
+    return listener.spec.port, listener.spec.protocol, listener.hostname
+
+
+def is_shadowed(listener: GatewayListener, hostname: str, listeners: Iterable[GatewayListener]) -> bool:
+    """Whether a hostname of a listener belongs to another one of its port, which takes it more specifically."""
+    return any(
+        other.key == listener.key
+        and other.hostname != listener.hostname
+        and takes(listener.hostname, other.hostname)
+        and takes(other.hostname, hostname)
+        for other in listeners
+    )

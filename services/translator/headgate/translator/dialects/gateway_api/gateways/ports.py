@@ -1,0 +1,40 @@
+"""Ports of listeners.
+
+Ports 80 for HTTP and 443 for HTTPS stand for the gateways' own ports, whatever numbers these have: a Service or a load
+balancer in front of the gateways has these. Any other port is opened, by one listener of the table for all Gateways
+that name it.
+"""
+
+from collections.abc import Iterable
+from typing import Final, Literal
+
+from headgate.common.table import HTTP_LISTENER, HTTPS_LISTENER, Listener, Provenance
+from headgate.translator.world.entry_points import EntryPoint
+
+Transport = Literal["http", "https"]
+TRANSPORTS: Final[dict[str, Transport]] = {"HTTP": "http", "HTTPS": "https"}
+"""By the protocol of a listener: the protocols that are served."""
+_OWN: Final = {("http", 80): HTTP_LISTENER, ("https", 443): HTTPS_LISTENER}
+
+
+def listener_key(transport: Transport, port: int) -> str:
+    """Return the key of the table's listener for a port."""
+    return _OWN.get((transport, port)) or f"gateway-api/{transport}:{port}"
+
+
+def port_listener(transport: Transport, port: int, provenance: Provenance) -> Listener | None:
+    """Return the table's listener for a port; None for the gateways' own, which are there in any case."""
+    if (transport, port) in _OWN:
+        return None
+    return Listener(key=listener_key(transport, port), port=port, protocol=transport, provenance=provenance)
+
+
+def why_unavailable(transport: Transport, port: int, entry_points: Iterable[EntryPoint]) -> str:
+    """Say why a port cannot be had; empty if it can."""
+    for (own, number), _ in _OWN.items():
+        if number == port and own != transport:
+            return f"port {port} is the gateways' port for {own.upper()}; name another one"
+    for point in entry_points:
+        if point.port == port and point.protocol == "tcp":
+            return f"port {port} is that of the entry point {point.name} of the setting entrypoints; name another one"
+    return ""

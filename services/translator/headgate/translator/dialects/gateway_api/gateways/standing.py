@@ -1,0 +1,76 @@
+"""How the listeners of a Gateway stand: the conditions of each, as Gateway API names them."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from headgate.common.problems import Problem
+from headgate.common.resources import ObjectRef
+from headgate.common.status import ConditionType
+from headgate.translator.dialects.gateway_api.gateways.certificates import claim_certificates
+from headgate.translator.dialects.gateway_api.gateways.listeners import GatewayListener, ListenerFault
+from headgate.translator.fragments.fragment import NameClaim
+from headgate.translator.fragments.status_part import SaidCondition
+from headgate.translator.manifests.specs import refuse, warn
+from headgate.translator.world.graph import Lookups
+
+INVALID = "Invalid"
+
+
+class Standing(NamedTuple):
+    """How one listener stands."""
+
+    listener: GatewayListener
+    said: tuple[SaidCondition, ...]
+    problems: tuple[Problem, ...]
+    names: tuple[NameClaim, ...] = ()
+    """Server names for which it presents certificates."""
+    is_accepted: bool = True
+    is_programmed: bool = True
+
+
+def judge(listener: GatewayListener, fault: ListenerFault | None, ref: ObjectRef, lookups: Lookups) -> Standing:
+    """Return how a listener stands; `fault` is why it cannot be had."""
+    problems: list[Problem] = []
+    if fault is not None:
+        problems.append(refuse(fault.reason, fault.field, fault.message, fault.value))
+    unresolved = [*_unknown_kinds(listener)]
+    is_https = fault is None and listener.transport == "https"
+    names, faults = claim_certificates(listener, ref, lookups) if is_https else ((), ())
+    unresolved += faults
+    if listener.spec.tls is not None and listener.spec.tls.options:
+        message = "options of TLS are not followed: the gateways' own settings hold"
+        problems.append(warn("UnsupportedField", f"{listener.field}.tls.options", message))
+    is_programmed = fault is None and bool(listener.kinds) and (bool(names) or not is_https)
+    said = tuple(_conditions(fault, unresolved, is_programmed=is_programmed))
+    return Standing(listener, said, (*problems, *unresolved), names, fault is None, is_programmed)
+
+
+def _unknown_kinds(listener: GatewayListener) -> Iterator[Problem]:
+    if listener.transport is None:
+        return
+    for kind in listener.unknown_kinds:
+        what = f"{kind.kind}.{kind.group}"
+        message = f"{what} is no kind of routes that is served on {listener.spec.protocol}; HTTPRoute is"
+        yield refuse("InvalidRouteKinds", f"{listener.field}.allowedRoutes.kinds", message, what)
+
+
+def _conditions(
+    fault: ListenerFault | None, unresolved: Sequence[Problem], *, is_programmed: bool
+) -> Iterator[SaidCondition]:
+    conflict = fault if fault is not None and fault.is_conflict else None
+    if fault is None:
+        yield SaidCondition(ConditionType.ACCEPTED, "True", "Accepted")
+    else:
+        yield SaidCondition(ConditionType.ACCEPTED, "False", fault.reason, fault.message)
+    if conflict is None:
+        yield SaidCondition(ConditionType.CONFLICTED, "False", "NoConflicts")
+    else:
+        yield SaidCondition(ConditionType.CONFLICTED, "True", conflict.reason, conflict.message)
+    if unresolved:
+        texts = "; ".join(map(str, unresolved))
+        yield SaidCondition(ConditionType.RESOLVED_REFS, "False", unresolved[0].reason, texts)
+    else:
+        yield SaidCondition(ConditionType.RESOLVED_REFS, "True", "ResolvedRefs")
+    if not is_programmed:
+        why = fault.message if fault is not None else "; ".join(map(str, unresolved))
+        yield SaidCondition(ConditionType.PROGRAMMED, "False", INVALID, why)

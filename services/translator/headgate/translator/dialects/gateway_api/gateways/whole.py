@@ -1,0 +1,45 @@
+"""What of a Gateway is about it as a whole, beside its listeners."""
+
+from collections.abc import Iterator
+
+from headgate.common.problems import Problem
+from headgate.common.resources import JsonObject
+from headgate.translator.dialects.gateway_api.models.gateway import GatewaySettings
+from headgate.translator.manifests.specs import Spec, refuse, warn
+
+
+def fault_of_gateway(settings: GatewaySettings) -> Problem | None:
+    """Return why a Gateway is not accepted, whatever its listeners are; None if it is."""
+    infrastructure = settings.infrastructure
+    if infrastructure is not None and (named := infrastructure.parameters_ref) is not None:
+        field, what = "spec.infrastructure.parametersRef", f"{named.kind}.{named.group} {named.name}"
+        return refuse("InvalidParameters", field, "there are no parameters for Gateways; take it away", what)
+    for index, address in enumerate(settings.addresses):
+        if address.value:
+            message = "a Gateway has the addresses of the gateways, which its status shows; take this one away"
+            return refuse("UnsupportedAddress", f"spec.addresses[{index}].value", message, address.value)
+    if settings.tls and settings.tls.get("frontend"):
+        message = "certificates of clients are not asked for; without this all clients would be let in"
+        return refuse("UnsupportedValue", "spec.tls.frontend", message)
+    return None
+
+
+def ignored_fields(settings: GatewaySettings) -> Iterator[Problem]:
+    """Yield warnings of fields that a Gateway is served without."""
+    infrastructure = settings.infrastructure
+    if infrastructure is not None and (infrastructure.labels or infrastructure.annotations):
+        message = "nothing is made for a Gateway that could have labels or annotations: the gateways are there already"
+        yield warn("UnsupportedField", "spec.infrastructure", message)
+    if settings.tls and settings.tls.get("backend"):
+        message = "gateways show Services no certificate of their own by this"
+        yield warn("UnsupportedField", "spec.tls.backend", message)
+    if settings.allowed_listeners:
+        yield warn("UnsupportedField", "spec.allowedListeners", "ListenerSets are not served")
+    if settings.default_scope:
+        yield warn("UnsupportedField", "spec.defaultScope", "routes have to name their Gateway")
+
+
+def is_accepted(manifest: JsonObject) -> bool:
+    """Whether a Gateway is accepted as a whole; its listeners stand for themselves."""
+    settings = Spec(manifest.get("spec"), []).rest(GatewaySettings, "listeners")
+    return settings is not None and fault_of_gateway(settings) is None

@@ -1,0 +1,35 @@
+"""Hostnames of Gateway API: an exact one, `*.` and a domain for all names below it, or empty for every host."""
+
+from headgate.common.table import ANY_HOST
+
+EVERY_HOST = ""
+_WILDCARD = "*."
+
+
+def normal(hostname: str) -> str:
+    """Return a hostname as it is compared: lower case; `*` is every host."""
+    return EVERY_HOST if hostname == ANY_HOST else hostname.lower()
+
+
+def takes(pattern: str, hostname: str) -> bool:
+    """Whether all hosts of a hostname are among those of a pattern.
+
+    A wildcard takes names of any depth below its domain, and not the domain itself.
+    """
+    if pattern in (EVERY_HOST, hostname):
+        return True
+    return pattern.startswith(_WILDCARD) and hostname.endswith(pattern[1:])
+
+
+def intersect(one: str, other: str) -> str | None:
+    """Return the hosts that two hostnames have in common, as a hostname; None if there are none."""
+    if takes(one, other):
+        return other
+    return one if takes(other, one) else None
+
+
+def table_host(hostname: str) -> str:
+    """Return a hostname as the table writes it."""
+    if hostname == EVERY_HOST:
+        return ANY_HOST
+    return f"*{hostname}" if hostname.startswith(_WILDCARD) else hostname

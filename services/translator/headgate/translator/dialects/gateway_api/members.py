@@ -1,0 +1,75 @@
+"""Which routes a Gateway has: how many at each listener, and of which namespaces."""
+
+from collections import Counter
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from headgate.translator.dialects.gateway_api.attachment import attach, read_facts
+from headgate.translator.dialects.gateway_api.gateways.listeners import read_listeners
+from headgate.translator.dialects.gateway_api.stored import BY_GATEWAY, HTTP_ROUTES, gateway_name
+from headgate.translator.sources.gateways import find_gateway
+from headgate.translator.world.graph import Level, Lookups, Rule
+
+
+class GatewayQuestion(NamedTuple):
+    """Something about a Gateway."""
+
+    cluster: str
+    namespace: str
+    name: str
+
+
+class GatewayMembers(NamedTuple):
+    """The routes of a Gateway."""
+
+    attached: Mapping[str, int]
+    """How many there are, by name of the listener."""
+    namespaces: frozenset[str]
+    """Of those that are attached to some listener."""
+
+
+NO_MEMBERS: Final = GatewayMembers(MappingProxyType({}), frozenset())
+
+
+def _count(lookups: Lookups, question: GatewayQuestion) -> GatewayMembers:
+    gateway = find_gateway(lookups, question.namespace, question.name)
+    if gateway is None:
+        return NO_MEMBERS
+    listeners, attached, namespaces = read_listeners(gateway, []), Counter[str](), set[str]()
+    named = gateway_name(question.namespace, question.name)
+    for document in lookups.find(HTTP_ROUTES, BY_GATEWAY, named):
+        route = read_facts(document.decode())
+        if route is None:
+            continue
+        parents = (each for each in route.parents if gateway_name(each.namespace, each.written.name) == named)
+        found = {name for each in parents for name in attach(route, each, listeners, lookups).hosts}
+        attached.update(found)
+        namespaces |= {route.namespace} if found else set()
+    return GatewayMembers(dict(attached), frozenset(namespaces))
+
+
+def _namespaces(lookups: Lookups, question: GatewayQuestion) -> frozenset[str]:
+    return lookups.derive(_MEMBERS, question).namespaces | {question.namespace}
+
+
+_MEMBERS: Rule[GatewayQuestion, GatewayMembers] = Rule(
+    "routes of a Gateway", Level.CLUSTER, _count, lambda *_: NO_MEMBERS, is_memo=True
+)
+_NAMESPACES: Rule[GatewayQuestion, frozenset[str]] = Rule(
+    "namespaces of a Gateway", Level.SHARED, _namespaces, lambda question, _: frozenset((question.namespace,)), True
+)
+"""Apart from the former, as routes come and go and their namespaces seldom do: every route of the Gateway asks."""
+
+
+def members_of(lookups: Lookups, namespace: str, name: str) -> GatewayMembers:
+    """Return the routes of a Gateway."""
+    return lookups.derive(_MEMBERS, GatewayQuestion(lookups.cluster, namespace, name))
+
+
+def namespaces_of(lookups: Lookups, namespace: str, name: str) -> frozenset[str]:
+    """Return the namespaces that share the hosts of a Gateway: its own, and those of its routes.
+
+    The Gateway decides by `allowedRoutes` who is let in. Among those hosts have no owner.
+    """
+    return lookups.derive(_NAMESPACES, GatewayQuestion(lookups.cluster, namespace, name))

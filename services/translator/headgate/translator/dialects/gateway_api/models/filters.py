@@ -1,0 +1,88 @@
+"""Filters of HTTPRoutes."""
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from headgate.translator.dialects.gateway_api.models.backend import BackendReference
+from headgate.translator.manifests.models import Model, Name, PortNumber
+
+
+class HeaderValue(Model):
+    """A header."""
+
+    name: Name
+    value: str
+
+
+class HeaderModifier(Model):
+    """Changes of headers."""
+
+    set: tuple[HeaderValue, ...] = ()
+    add: tuple[HeaderValue, ...] = ()
+    remove: tuple[Name, ...] = ()
+
+
+class PathModifier(Model):
+    """A change of the path."""
+
+    type: Literal["ReplaceFullPath", "ReplacePrefixMatch"]
+    replace_full_path: str | None = None
+    replace_prefix_match: str | None = None
+
+
+class RequestRedirect(Model):
+    """An answer with a `Location`."""
+
+    scheme: Literal["http", "https"] | None = None
+    hostname: str = ""
+    path: PathModifier | None = None
+    port: PortNumber | None = None
+    status_code: Literal[301, 302, 303, 307, 308] = 302
+
+
+class UrlRewrite(Model):
+    """Changes of host and path."""
+
+    hostname: str = ""
+    path: PathModifier | None = None
+
+
+class Fraction(Model):
+    """A share of the requests."""
+
+    numerator: int = Field(ge=0)
+    denominator: int = Field(default=100, ge=1)
+
+
+class RequestMirror(Model):
+    """Copies of requests."""
+
+    backend_ref: BackendReference
+    percent: int | None = Field(default=None, ge=0, le=100)
+    fraction: Fraction | None = None
+
+
+class Cors(Model):
+    """Requests of other origins."""
+
+    allow_origins: tuple[str, ...] = ()
+    allow_credentials: bool = False
+    allow_methods: tuple[str, ...] = ()
+    allow_headers: tuple[str, ...] = ()
+    expose_headers: tuple[str, ...] = ()
+    max_age: int = Field(default=5, ge=1)
+
+
+class RouteFilter(Model):
+    """A filter: its type, and the field of that type."""
+
+    type: Name
+    request_header_modifier: HeaderModifier | None = None
+    response_header_modifier: HeaderModifier | None = None
+    request_redirect: RequestRedirect | None = None
+    url_rewrite: UrlRewrite | None = Field(default=None, alias="urlRewrite")
+    request_mirror: RequestMirror | None = None
+    cors: Cors | None = None
+    extension_ref: dict[str, Any] | None = None
+    external_auth: dict[str, Any] | None = None

@@ -1,0 +1,132 @@
+"""Gateways."""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import Field
+
+from headgate.common.resources import GATEWAY_GROUP
+from headgate.translator.manifests.label_selectors import Requirement
+from headgate.translator.manifests.models import Model, Name, PortNumber
+
+
+class LabelExpression(Model):
+    """One requirement of a label selector."""
+
+    key: Name
+    operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
+    values: tuple[str, ...] = ()
+
+    @property
+    def requirement(self) -> Requirement:
+        """What is asked of the label."""
+        values = frozenset(self.values) if self.operator in ("In", "NotIn") else None
+        return Requirement(self.key, values, is_negated=self.operator in ("NotIn", "DoesNotExist"))
+
+
+class LabelSelector(Model):
+    """Labels that an object must have."""
+
+    match_labels: dict[str, str] = Field(default_factory=dict)
+    match_expressions: tuple[LabelExpression, ...] = ()
+
+    def takes(self, labels: Mapping[str, str]) -> bool:
+        """Whether an object with these labels is selected."""
+        return all(labels.get(key) == value for key, value in self.match_labels.items()) and all(
+            expression.requirement.takes(labels) for expression in self.match_expressions
+        )
+
+
+class RouteNamespaces(Model):
+    """Namespaces whose routes may attach."""
+
+    from_: Literal["Same", "All", "Selector", "None"] = Field(default="Same", alias="from")
+    selector: LabelSelector | None = None
+
+
+class RouteGroupKind(Model):
+    """A kind of routes."""
+
+    group: str = GATEWAY_GROUP
+    kind: Name
+
+
+class AllowedRoutes(Model):
+    """Which routes may attach."""
+
+    namespaces: RouteNamespaces = RouteNamespaces()
+    kinds: tuple[RouteGroupKind, ...] = ()
+    """None: all that fit the protocol."""
+
+
+class SecretReference(Model):
+    """A certificate."""
+
+    group: str = ""
+    kind: str = "Secret"
+    namespace: str = ""
+    """Empty: that of the Gateway."""
+    name: Name
+
+
+class ListenerTls(Model):
+    """How TLS is spoken on a listener."""
+
+    mode: Literal["Terminate", "Passthrough"] = "Terminate"
+    certificate_refs: tuple[SecretReference, ...] = ()
+    options: dict[str, Any] = Field(default_factory=dict)
+
+
+class ListenerSpec(Model):
+    """A listener."""
+
+    name: Name
+    hostname: str = ""
+    """Empty: every host."""
+    port: PortNumber
+    protocol: Name
+    tls: ListenerTls | None = None
+    allowed_routes: AllowedRoutes = AllowedRoutes()
+
+
+class ParametersReference(Model):
+    """An object with further configuration."""
+
+    group: str = ""
+    kind: str = ""
+    name: str = ""
+
+
+class Infrastructure(Model):
+    """What is said of the objects that a controller makes for a Gateway."""
+
+    labels: dict[str, Any] = Field(default_factory=dict)
+    annotations: dict[str, Any] = Field(default_factory=dict)
+    parameters_ref: ParametersReference | None = None
+
+
+class GatewayAddress(Model):
+    """An address that a Gateway asks for."""
+
+    type: str = "IPAddress"
+    value: str = ""
+    """Empty: any of the type."""
+
+
+class GatewaySettings(Model):
+    """A Gateway but for its listeners."""
+
+    gateway_class_name: Name
+    addresses: tuple[GatewayAddress, ...] = ()
+    infrastructure: Infrastructure | None = None
+    allowed_listeners: dict[str, Any] | None = None
+    tls: dict[str, Any] | None = None
+    default_scope: str = ""
+
+
+class GatewayClassSpec(Model):
+    """A GatewayClass."""
+
+    controller_name: Name
+    description: str = ""
+    parameters_ref: dict[str, Any] | None = None

@@ -1,0 +1,87 @@
+"""HTTPRoutes but for filters."""
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from headgate.common.resources import GATEWAY, GATEWAY_GROUP
+from headgate.translator.dialects.gateway_api.models.backend import BackendReference
+from headgate.translator.dialects.gateway_api.models.filters import RouteFilter
+from headgate.translator.manifests.models import Model, Name, PortNumber, Seconds
+
+
+class ParentReference(Model):
+    """What a route is attached to."""
+
+    group: str = GATEWAY_GROUP
+    kind: str = GATEWAY.kind
+    namespace: str = ""
+    """Empty: that of the route."""
+    name: Name
+    section_name: str = ""
+    """Empty: all listeners."""
+    port: PortNumber | None = None
+
+    @property
+    def is_gateway(self) -> bool:
+        """Whether it is a Gateway; Services are parents of routes of service meshes."""
+        return (self.group, self.kind) == (GATEWAY_GROUP, GATEWAY.kind)
+
+
+class RouteSettings(Model):
+    """An HTTPRoute but for its rules."""
+
+    parent_refs: tuple[ParentReference, ...] = ()
+    hostnames: tuple[str, ...] = ()
+    use_default_gateways: str = ""
+
+
+class PathMatcher(Model):
+    """What is asked of a path."""
+
+    type: Literal["Exact", "PathPrefix", "RegularExpression"] = "PathPrefix"
+    value: str = Field(default="/", max_length=1024)
+
+
+class ValueMatcher(Model):
+    """What is asked of a header or a query parameter."""
+
+    type: Literal["Exact", "RegularExpression"] = "Exact"
+    name: Name
+    value: str
+
+
+class RouteMatch(Model):
+    """What a request must be; all of it."""
+
+    path: PathMatcher = PathMatcher()
+    headers: tuple[ValueMatcher, ...] = ()
+    query_params: tuple[ValueMatcher, ...] = ()
+    method: str = ""
+
+
+class WeightedBackend(BackendReference):
+    """A Service with its share of the requests."""
+
+    weight: int = Field(default=1, ge=0, le=1_000_000)
+    filters: tuple[RouteFilter, ...] = ()
+
+
+class RuleTimeouts(Model):
+    """How long a request may take."""
+
+    request: Seconds | None = None
+    backend_request: Seconds | None = None
+
+
+class RouteRule(Model):
+    """A rule."""
+
+    name: str = ""
+    matches: tuple[RouteMatch, ...] = ()
+    """None: every request."""
+    filters: tuple[RouteFilter, ...] = ()
+    backend_refs: tuple[WeightedBackend, ...] = ()
+    timeouts: RuleTimeouts | None = None
+    retry: dict[str, Any] | None = None
+    session_persistence: dict[str, Any] | None = None

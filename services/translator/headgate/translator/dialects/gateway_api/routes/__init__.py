@@ -1,0 +1,1 @@
+"""HTTPRoutes: where they are attached, and what becomes of their requests."""

@@ -1,0 +1,127 @@
+"""Where the requests of a rule go: its Services by their weights.
+
+A Service that cannot be had keeps its share, and that share is answered with 500, as Gateway API has it. One that is
+there and has no ready endpoint answers 503.
+"""
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from headgate.common.plugins.transformation.fault_injection import Abort, FaultInjectionConfig
+from headgate.common.problems import Problem
+from headgate.common.resources import GATEWAY_GROUP, HTTP_ROUTE, ObjectRef
+from headgate.common.table import Backend, Mirror, PluginUse
+from headgate.translator.dialects.gateway_api.models.backend import BackendReference
+from headgate.translator.fragments.fragment import BackendUse
+from headgate.translator.fragments.upstream_refs import RefusalRef, ResourceRef, ServicePortRef
+from headgate.translator.manifests.specs import refuse
+from headgate.translator.sources.gateways import Party, is_granted
+from headgate.translator.sources.services import port_names
+from headgate.translator.sources.sharing import find_service
+from headgate.translator.upstreams.resolution import is_service_import
+from headgate.translator.world.graph import Lookups
+
+_LAST: Final = -10_000
+"""Behind the plugins of filters: a redirect and a preflight need no Service."""
+NO_SERVICE: Final = PluginUse.of(FaultInjectionConfig(abort=Abort(http_status=500))).model_copy(update={"order": _LAST})
+"""Answers what has nowhere to go."""
+_KUBERNETES: Final = "kubernetes.io/"
+_SPOKEN: Final = ("kubernetes.io/h2c", "kubernetes.io/ws", "kubernetes.io/wss")
+"""Protocols of ports that Kubernetes has names for (KEP-3726). Others are anybody's, and HTTP is spoken."""
+
+
+class OnTheWay(NamedTuple):
+    """What is done with requests before they go to a Service."""
+
+    plugins: tuple[PluginUse, ...] = ()
+    mirrors: tuple[Mirror, ...] = ()
+
+
+class Destination(NamedTuple):
+    """A Service of a rule, with what is done on the way there."""
+
+    written: BackendReference
+    weight: int
+    field: str
+    way: OnTheWay = OnTheWay()
+    is_refused: bool = False
+    """A filter of it cannot be followed."""
+
+
+class RuleBackends(NamedTuple):
+    """Where the requests of a rule go."""
+
+    backends: tuple[Backend, ...]
+    """None: nothing is there to answer."""
+    uses: tuple[BackendUse, ...]
+
+
+def find_backends(
+    destinations: Sequence[Destination], ref: ObjectRef, lookups: Lookups, problems: list[Problem]
+) -> RuleBackends:
+    """Return where the requests of a rule go; what cannot be had is reported, and keeps its share."""
+    backends: list[Backend] = []
+    uses: list[BackendUse] = []
+    for one in destinations:
+        use = find_service_port(one.written, one.field, ref, lookups, problems)
+        if use is not None and not one.is_refused:
+            backends.append(
+                Backend(upstream=use.upstream.key, weight=one.weight, plugins=one.way.plugins, mirrors=one.way.mirrors)
+            )
+            uses.append(use)
+        else:
+            refusal = _refusal(one, ref)
+            backends.append(Backend(upstream=refusal.key, weight=one.weight, plugins=(NO_SERVICE,)))
+            uses.append(BackendUse(refusal, one.field, one.field))
+    if not any(one.weight for one in backends):
+        return RuleBackends((), ())
+    return RuleBackends(tuple(backends), tuple(uses))
+
+
+def _refusal(one: Destination, ref: ObjectRef) -> RefusalRef:
+    reason = f"HTTPRoute {ref.namespace}/{ref.name}: {one.field} cannot be followed"
+    return RefusalRef(ref.cluster, HTTP_ROUTE.kind, ref.namespace, f"{ref.name}/{one.field}", reason)
+
+
+def find_service_port(
+    written: BackendReference, field: str, ref: ObjectRef, lookups: Lookups, problems: list[Problem]
+) -> BackendUse | None:
+    """Return the port of a Service that a route may send requests to; None if there is none, with the reason."""
+    if lookups.is_assumed:
+        return None
+    namespace = written.namespace or ref.namespace
+    is_import = is_service_import(written.group, written.kind)
+    if not (written.is_service or is_import):
+        what = f"{written.kind}.{written.group}" if written.group else written.kind
+        message = "requests go to Services, and to ServiceImports of multicluster.x-k8s.io"
+        problems.append(refuse("InvalidKind", f"{field}.kind", message, what))
+        return None
+    what = f"{written.kind} {namespace}/{written.name}"
+    source = Party(GATEWAY_GROUP, HTTP_ROUTE.kind, ref.namespace)
+    target = Party(written.group, written.kind, written.name)
+    if namespace != ref.namespace and not is_granted(lookups, source, target, namespace):
+        message = f"{what}: no ReferenceGrant there allows HTTPRoutes of namespace {ref.namespace}"
+        problems.append(refuse("RefNotPermitted", f"{field}.namespace", message, namespace))
+        return None
+    if is_import and written.port is None:
+        resource = ResourceRef(ref.cluster, namespace, written.group, written.kind, written.name)
+        return BackendUse(resource, f"{field}.name", f"{field}.port")
+    service = find_service(lookups, namespace, written.name)
+    if service is None:
+        problems.append(refuse("BackendNotFound", f"{field}.name", f"{what} not found", written.name))
+        return None
+    if written.port is None:
+        message = f"must be one of the ports of {what}: {port_names(service.ports)}"
+        problems.append(refuse("BackendNotFound", f"{field}.port", message))
+        return None
+    port = service.find_port(written.port)
+    if port is None:
+        message = f"{what} has no port {written.port}; it has {port_names(service.ports)}"
+        problems.append(refuse("BackendNotFound", f"{field}.port", message, str(written.port)))
+        return None
+    if port.app_protocol.startswith(_KUBERNETES) and port.app_protocol not in _SPOKEN:
+        message = f"port {written.port} of {what} speaks {port.app_protocol}; of these {', '.join(_SPOKEN)} are spoken"
+        problems.append(refuse("UnsupportedProtocol", f"{field}.port", message, port.app_protocol))
+        return None
+    upstream = ServicePortRef(ref.cluster, namespace, written.name, written.port)
+    return BackendUse(upstream, f"{field}.name", f"{field}.port")

@@ -1,0 +1,190 @@
+"""Filters of a rule or of a backend: what is done with requests and answers.
+
+A filter that cannot be followed is never left out: requests that it is for are refused.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, NamedTuple
+
+from headgate.common.plugins.traffic.proxy_rewrite import ProxyRewriteConfig
+from headgate.common.plugins.transformation.response_rewrite import ResponseRewriteConfig
+from headgate.common.problems import Problem
+from headgate.common.resources import ObjectRef
+from headgate.common.table import Mirror, PluginUse
+from headgate.translator.dialects.gateway_api.models.filters import (
+    Cors,
+    HeaderModifier,
+    HeaderValue,
+    PathModifier,
+    RequestMirror,
+    RequestRedirect,
+    RouteFilter,
+    UrlRewrite,
+)
+from headgate.translator.dialects.gateway_api.routes.backends import find_service_port
+from headgate.translator.dialects.gateway_api.routes.cors import cors_use
+from headgate.translator.dialects.gateway_api.routes.literals import literal
+from headgate.translator.dialects.gateway_api.routes.redirects import redirect_use
+from headgate.translator.fragments.fragment import BackendUse
+from headgate.translator.manifests.specs import refuse
+from headgate.translator.world.graph import Lookups
+
+_FIELDS: Final = {
+    "RequestHeaderModifier": "request_header_modifier",
+    "ResponseHeaderModifier": "response_header_modifier",
+    "RequestRedirect": "request_redirect",
+    "URLRewrite": "url_rewrite",
+    "RequestMirror": "request_mirror",
+    "CORS": "cors",
+}
+_WRITTEN: Final = {name: "urlRewrite" if name == "URLRewrite" else name[0].lower() + name[1:] for name in _FIELDS}
+_WRITTEN["CORS"] = "cors"
+_PLACES: Final = {
+    "RequestHeaderModifier": "request_headers",
+    "ResponseHeaderModifier": "response_headers",
+    "RequestRedirect": "redirect",
+    "URLRewrite": "rewrite",
+    "CORS": "cors",
+}
+"""In `Filters`, by type."""
+_OF_BACKENDS: Final = frozenset(("RequestHeaderModifier", "ResponseHeaderModifier", "URLRewrite", "RequestMirror"))
+
+
+class Filters(NamedTuple):
+    """Filters that can be followed."""
+
+    request_headers: HeaderModifier | None = None
+    response_headers: HeaderModifier | None = None
+    redirect: RequestRedirect | None = None
+    rewrite: UrlRewrite | None = None
+    cors: Cors | None = None
+    mirrors: tuple[Mirror, ...] = ()
+    uses: tuple[BackendUse, ...] = ()
+    """Services that get copies."""
+
+    @property
+    def replaces_prefix(self) -> bool:
+        """Whether it depends on the prefix that a match asks for what becomes of the path."""
+        paths = (each.path for each in (self.redirect, self.rewrite) if each is not None)
+        return any(path is not None and path.type == "ReplacePrefixMatch" for path in paths)
+
+    @property
+    def names_port(self) -> bool:
+        """Whether a redirect leads to the port that the client came by."""
+        return self.redirect is not None and self.redirect.port is None and self.redirect.scheme is None
+
+    def plugins(self, prefix: str | None, port: int | None = None) -> tuple[PluginUse, ...]:
+        """Return the plugins that say it.
+
+        Args:
+            prefix: that the match asks for; None for a match of another kind.
+            port: of the listener, if redirects have to name it.
+        """
+        return tuple(self._plugins(prefix, port))
+
+    def _plugins(self, prefix: str | None, port: int | None) -> Iterator[PluginUse]:
+        if self.cors is not None:
+            yield cors_use(self.cors)
+        if self.redirect is not None:
+            yield redirect_use(self.redirect, prefix, port)
+        if rewrite := _rewrite(self.request_headers, self.rewrite, prefix):
+            yield PluginUse.of(ProxyRewriteConfig.model_validate(rewrite))
+        if self.response_headers is not None:
+            yield PluginUse.of(ResponseRewriteConfig.model_validate({"headers": _of_answers(self.response_headers)}))
+
+
+def read_filters(
+    written: Sequence[RouteFilter],
+    field: str,
+    ref: ObjectRef,
+    lookups: Lookups,
+    problems: list[Problem],
+    *,
+    is_of_backend: bool = False,
+) -> Filters | None:
+    """Return what filters say; None if one of them cannot be followed, which `problems` then say."""
+    own: list[Problem] = []
+    found: dict[str, object] = {}
+    mirrors: list[Mirror] = []
+    uses: list[BackendUse] = []
+    for index, each in enumerate(written):
+        at = f"{field}[{index}]"
+        value = _value_of(each, at, own, is_of_backend=is_of_backend)
+        if isinstance(value, RequestMirror):
+            use = find_service_port(value.backend_ref, f"{at}.requestMirror.backendRef", ref, lookups, problems)
+            if use is not None:
+                mirrors.append(Mirror(upstream=use.upstream.key, share=_share(value)))
+                uses.append(use)
+        elif value is not None and each.type in found:
+            own.append(refuse("UnsupportedValue", f"{at}.type", "can be given once; put all of it into one", each.type))
+        elif value is not None:
+            found[each.type] = value
+    if "RequestRedirect" in found and "URLRewrite" in found:
+        message = "RequestRedirect and URLRewrite exclude each other: take one of them away"
+        own.append(refuse("IncompatibleFilters", field, message))
+    problems += own
+    if own:
+        return None
+    said: dict[str, Any] = {_PLACES[name]: value for name, value in found.items()}
+    return Filters(**said, mirrors=tuple(mirrors), uses=tuple(uses))
+
+
+def _value_of(written: RouteFilter, at: str, problems: list[Problem], *, is_of_backend: bool) -> object | None:
+    name = _FIELDS.get(written.type)
+    if name is None:
+        message = f"filters of this type are not served; these are: {', '.join(_FIELDS)}"
+        problems.append(refuse("UnsupportedValue", f"{at}.type", message, written.type))
+        return None
+    if is_of_backend and written.type not in _OF_BACKENDS:
+        message = "is for all requests of a rule: write it in the filters of the rule"
+        problems.append(refuse("UnsupportedValue", f"{at}.type", message, written.type))
+        return None
+    value: object | None = getattr(written, name)
+    if value is None:
+        problems.append(refuse("Required", f"{at}.{_WRITTEN[written.type]}", f"must be given with type {written.type}"))
+        return None
+    path = getattr(value, "path", None)
+    if isinstance(path, PathModifier) and (missing := _missing(path)):
+        problems.append(refuse("Required", f"{at}.{_WRITTEN[written.type]}.path.{missing}", "must be given"))
+        return None
+    return value
+
+
+def _missing(path: PathModifier) -> str:
+    """Return the field that the type of a change needs and that is not there."""
+    if path.type == "ReplaceFullPath":
+        return "replaceFullPath" if path.replace_full_path is None else ""
+    return "replacePrefixMatch" if path.replace_prefix_match is None else ""
+
+
+def _share(written: RequestMirror) -> float:
+    if written.fraction is not None:
+        return min(1.0, written.fraction.numerator / written.fraction.denominator)
+    return 1.0 if written.percent is None else written.percent / 100
+
+
+def _rewrite(headers: HeaderModifier | None, rewrite: UrlRewrite | None, prefix: str | None) -> dict[str, object]:
+    said: dict[str, object] = {}
+    if headers is not None:
+        added: dict[str, list[str]] = {}
+        for each in headers.add:
+            added.setdefault(each.name, []).append(literal(each.value))
+        said["headers"] = {"set": _values(headers.set), "add": added, "remove": list(headers.remove)}
+    if rewrite is None:
+        return said
+    if rewrite.hostname:
+        said["host"] = literal(rewrite.hostname)
+    if rewrite.path is not None and rewrite.path.type == "ReplaceFullPath":
+        said["uri"] = literal(f"/{(rewrite.path.replace_full_path or '').lstrip('/')}")
+    elif rewrite.path is not None:
+        said["replace_prefix"] = {"prefix": prefix or "/", "replacement": rewrite.path.replace_prefix_match or ""}
+    return said
+
+
+def _of_answers(headers: HeaderModifier) -> dict[str, object]:
+    added = [f"{each.name}: {literal(each.value)}" for each in headers.add]
+    return {"set": _values(headers.set), "add": added, "remove": list(headers.remove)}
+
+
+def _values(headers: Sequence[HeaderValue]) -> dict[str, str]:
+    return {each.name: literal(each.value) for each in headers}

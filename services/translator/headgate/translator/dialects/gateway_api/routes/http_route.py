@@ -1,0 +1,229 @@
+"""One HTTPRoute to one fragment.
+
+A match of a rule becomes a route of the table for each hostname that the route and its listeners have in common. What
+cannot be followed is reported, and its requests are refused: they are never another route's.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from headgate.common.problems import Problem
+from headgate.common.resources import HTTP_ROUTE, JsonObject, ObjectRef
+from headgate.common.status import ConditionType
+from headgate.common.table import Backend, PluginUse, Provenance, Retries, Route, Timeouts
+from headgate.translator.dialects.gateway_api.attachment import RouteFacts, facts_of
+from headgate.translator.dialects.gateway_api.models.route import RouteRule, RouteSettings, WeightedBackend
+from headgate.translator.dialects.gateway_api.routes.backends import (
+    NO_SERVICE,
+    Destination,
+    OnTheWay,
+    RuleBackends,
+    find_backends,
+)
+from headgate.translator.dialects.gateway_api.routes.filters import Filters, read_filters
+from headgate.translator.dialects.gateway_api.routes.matching import MatchedRequests, read_matches
+from headgate.translator.dialects.gateway_api.routes.places import Places, find_places
+from headgate.translator.fragments.fragment import BackendUse, Fragment, RouteClaim
+from headgate.translator.fragments.status_part import SaidCondition, StatusPart
+from headgate.translator.fragments.upstream_refs import RefusalRef
+from headgate.translator.manifests.specs import Part, Spec, refuse, warn
+from headgate.translator.objects.document import identify
+from headgate.translator.world.graph import Lookups
+
+KIND: Final = HTTP_ROUTE.kind
+MAX_ROUTES: Final = 10_000
+"""Routes of the table that one object may make."""
+_REFERENCES: Final = ("RefNotPermitted", "InvalidKind", "BackendNotFound", "UnsupportedProtocol")
+"""Reasons of what is wrong with references to Services."""
+
+
+class _Served(NamedTuple):
+    """What becomes of the requests of a rule."""
+
+    filters: Filters
+    backends: tuple[Backend, ...]
+    uses: tuple[BackendUse, ...]
+    timeouts: Timeouts = Timeouts()
+    retries: Retries = Retries()
+    plugins: tuple[PluginUse, ...] = ()
+    """Besides those of filters."""
+    is_refused: bool = False
+
+
+class _Rule(NamedTuple):
+    """A rule, read."""
+
+    part: Part[RouteRule]
+    name: str
+    matches: tuple[MatchedRequests, ...]
+    served: _Served
+
+
+def translate_http_route(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) -> Fragment:
+    """Return what an HTTPRoute that is ours contributes."""
+    problems: list[Problem] = []
+    spec = Spec(manifest.get("spec"), problems)
+    settings = spec.rest(RouteSettings, "rules")
+    parts = spec.each("rules", RouteRule)
+    rules = [_read(ref, index, part, lookups, problems) for index, part in enumerate(parts)]
+    identity = identify(ref, manifest)
+    if settings is None or lookups.is_assumed:
+        return Fragment(identity, problems=tuple(dict.fromkeys(problems)))
+    if settings.use_default_gateways:
+        problems.append(warn("UnsupportedField", "spec.useDefaultGateways", "name the Gateway in parentRefs"))
+    facts = facts_of(settings, ref.namespace)
+    places = find_places(facts, lookups, problems)
+    claims = tuple(_within_bounds(ref, rules, places, problems))
+    unresolved = [problem for problem in problems if problem.reason in _REFERENCES]
+    return Fragment(
+        identity,
+        hosts=tuple(dict.fromkeys(claim.host for claim in claims)),
+        routes=claims,
+        backends=tuple(dict.fromkeys(use for rule in rules for use in rule.served.uses)) if claims else (),
+        problems=tuple(dict.fromkeys(problems)),
+        unmatched="next-host",
+        inherits_tls=True,
+        parts=tuple(_parts(facts, places.refused, unresolved)),
+        shares_hosts_with=places.namespaces,
+    )
+
+
+# Rules
+
+
+def _read(ref: ObjectRef, index: int, part: Part[RouteRule], lookups: Lookups, problems: list[Problem]) -> _Rule:
+    rule, field = part
+    matches = tuple(read_matches(part, problems))
+    own: list[Problem] = []
+    filters = read_filters(rule.filters, f"{field}.filters", ref, lookups, own)
+    if filters is not None and filters.replaces_prefix and any(match.prefix is None for match in matches):
+        message = "ReplacePrefixMatch needs matches of type PathPrefix in all of the rule"
+        own.append(refuse("UnsupportedValue", f"{field}.filters", message))
+        filters = None
+    destinations = [
+        _destination(each, f"{field}.backendRefs[{i}]", matches, ref, lookups, problems)
+        for i, each in enumerate(rule.backend_refs)
+    ]
+    for name, value in (("retry", rule.retry), ("sessionPersistence", rule.session_persistence)):
+        if value is not None:
+            problems.append(
+                warn("UnsupportedField", f"{field}.{name}", "is not followed; the rule is served without it")
+            )
+    problems += own
+    if filters is None:
+        return _Rule(part, rule.name or str(index), matches, _refused(ref, field, own))
+    backends = find_backends([each for each, _ in destinations], ref, lookups, problems)
+    uses = (*filters.uses, *backends.uses, *(use for _, uses in destinations for use in uses))
+    return _Rule(part, rule.name or str(index), matches, _serve(rule, filters, backends, uses))
+
+
+def _serve(rule: RouteRule, filters: Filters, backends: RuleBackends, uses: tuple[BackendUse, ...]) -> _Served:
+    is_answered = filters.redirect is not None
+    timeouts, retries = _timeouts(rule)
+    return _Served(
+        filters,
+        () if is_answered else backends.backends,
+        uses,
+        timeouts,
+        retries,
+        () if is_answered or backends.backends else (NO_SERVICE,),
+    )
+
+
+def _timeouts(rule: RouteRule) -> tuple[Timeouts, Retries]:
+    """Return how long a request may take, all in all and at one endpoint. 0 is no bound, as in Gateway API."""
+    written = rule.timeouts
+    if written is None:
+        return Timeouts(), Retries()
+    retries = Retries(per_try_s=written.backend_request) if written.backend_request else Retries()
+    return (Timeouts(request_s=written.request) if written.request else Timeouts()), retries
+
+
+def _refused(ref: ObjectRef, field: str, own: Sequence[Problem]) -> _Served:
+    reason = f"{KIND} {ref.namespace}/{ref.name} refuses requests of {field}: {own[0]}"
+    refusal = RefusalRef(ref.cluster, KIND, ref.namespace, f"{ref.name}/{field}", reason)
+    return _Served(Filters(), (Backend(upstream=refusal.key),), (BackendUse(refusal, field, field),), is_refused=True)
+
+
+def _destination(
+    written: WeightedBackend,
+    field: str,
+    matches: Sequence[MatchedRequests],
+    ref: ObjectRef,
+    lookups: Lookups,
+    problems: list[Problem],
+) -> tuple[Destination, tuple[BackendUse, ...]]:
+    """Return a Service with its filters, and the Services that these name."""
+    at = f"{field}.filters"
+    filters = read_filters(written.filters, at, ref, lookups, problems, is_of_backend=True)
+    prefixes = {match.prefix for match in matches}
+    prefix = next(iter(prefixes)) if len(prefixes) == 1 else None
+    if filters is not None and filters.replaces_prefix and prefix is None:
+        message = "ReplacePrefixMatch of a backend needs one match of type PathPrefix in the rule"
+        problems.append(refuse("UnsupportedValue", at, message))
+        filters = None
+    if filters is None:
+        return Destination(written, written.weight, field, is_refused=True), ()
+    way = OnTheWay(filters.plugins(prefix), filters.mirrors)
+    return Destination(written, written.weight, field, way), filters.uses
+
+
+# Claims
+
+
+def _within_bounds(
+    ref: ObjectRef, rules: Sequence[_Rule], places: Places, problems: list[Problem]
+) -> Iterator[RouteClaim]:
+    left = MAX_ROUTES
+    for rule in rules:
+        claims = list(_claims(ref, rule, places))
+        if len(claims) > left:
+            message = f"{len(claims)} combinations of hosts and matches are too many: an HTTPRoute has {MAX_ROUTES}"
+            problems.append(refuse("TooMuchWork", f"{rule.part.field}.matches", message))
+            continue
+        left -= len(claims)
+        yield from claims
+
+
+def _claims(ref: ObjectRef, rule: _Rule, places: Places) -> Iterator[RouteClaim]:
+    """Yield the routes of the table, one for each match and host."""
+    served = rule.served
+    common: Mapping[str, Any] = {
+        "backends": served.backends,
+        "mirrors": served.filters.mirrors,
+        "timeouts": served.timeouts,
+        "retries": served.retries,
+    }
+    name = f"{ref.cluster}/{ref.namespace}/{ref.name} {rule.name}"
+    for host in places.hosts_of(names_port=served.filters.names_port):
+        for match in rule.matches:
+            route = Route(
+                name=f"{name}/{match.name}",
+                path=match.path,
+                when=match.when,
+                rank=match.rank,
+                plugins=(*served.filters.plugins(match.prefix, host.port), *served.plugins),
+                provenance=Provenance(
+                    cluster=ref.cluster, kind=KIND, namespace=ref.namespace, name=ref.name, rule=rule.part.field
+                ),
+                **common,
+            )
+            yield RouteClaim(host.key, route, match.field, is_refused=served.is_refused)
+
+
+# Status
+
+
+def _parts(
+    facts: RouteFacts, refused: Mapping[str, SaidCondition | None], unresolved: Sequence[Problem]
+) -> Iterator[StatusPart]:
+    """Yield how the route stands with each parent that is ours."""
+    if unresolved:
+        texts = "; ".join(map(str, unresolved))
+        resolved = SaidCondition(ConditionType.RESOLVED_REFS, "False", unresolved[0].reason, texts)
+    else:
+        resolved = SaidCondition(ConditionType.RESOLVED_REFS, "True", "ResolvedRefs")
+    for parent in facts.parents:
+        if parent.field in refused:
+            why = refused[parent.field]
+            yield StatusPart(parent.ref, parent.field, (resolved,) if why is None else (why, resolved))

@@ -1,0 +1,98 @@
+"""Where the routes of an HTTPRoute are asked: its hosts, on the ports of the listeners that it is attached to."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from headgate.common.problems import Problem
+from headgate.common.status import ConditionType
+from headgate.common.table import OWN_LISTENERS
+from headgate.translator.dialects.gateway_api.attachment import Attachment, Parent, RouteFacts, attach
+from headgate.translator.dialects.gateway_api.gateways.listeners import (
+    GatewayListener,
+    faults_of,
+    is_shadowed,
+    read_listeners,
+)
+from headgate.translator.dialects.gateway_api.gateways.whole import is_accepted
+from headgate.translator.dialects.gateway_api.hosts import HostKeys
+from headgate.translator.dialects.gateway_api.members import namespaces_of
+from headgate.translator.fragments.status_part import SaidCondition
+from headgate.translator.manifests.specs import refuse
+from headgate.translator.sources.gateways import find_gateway, owns_gateway
+from headgate.translator.world.graph import Lookups
+
+
+class PlacedHost(NamedTuple):
+    """A virtual host."""
+
+    key: str
+    """As claims have it."""
+    port: int | None
+    """Of its listener, where redirects name it: None for the gateways' own ports."""
+
+
+class _Spot(NamedTuple):
+    hostname: str
+    listener: str
+    port: int
+
+
+class Places(NamedTuple):
+    """Where an HTTPRoute is served, and where it is not."""
+
+    spots: tuple[_Spot, ...]
+    refused: Mapping[str, SaidCondition | None]
+    """By the field of each parent that is ours: why the route is not accepted there; None if it is."""
+    namespaces: tuple[str, ...]
+    """That share its hosts."""
+
+    def hosts_of(self, *, names_port: bool) -> Iterator[PlacedHost]:
+        """Yield the virtual hosts; those of each port apart if redirects name it."""
+        ports = {spot.listener: _told(spot) if names_port else None for spot in self.spots}
+        for port in dict.fromkeys(ports.values()):
+            hosts = HostKeys()
+            for spot in self.spots:
+                if ports[spot.listener] == port:
+                    hosts.add(spot.hostname, spot.listener)
+            yield from (PlacedHost(key, port) for key in hosts)
+
+
+def _told(spot: _Spot) -> int | None:
+    return None if spot.listener in OWN_LISTENERS else spot.port
+
+
+def find_places(route: RouteFacts, lookups: Lookups, problems: list[Problem]) -> Places:
+    """Return where a route is served; why it is not served at a parent goes to `problems`."""
+    spots: dict[_Spot, None] = {}
+    refused: dict[str, SaidCondition | None] = {}
+    namespaces: set[str] = set()
+    for parent in route.parents:
+        gateway = find_gateway(lookups, parent.namespace, parent.written.name)
+        if gateway is None or not owns_gateway(gateway, lookups):
+            continue
+        listeners = read_listeners(gateway, [])
+        attached = attach(route, parent, listeners, lookups)
+        if not attached.reason and not is_accepted(gateway):
+            name = f"{parent.namespace}/{parent.written.name}"
+            attached = Attachment({}, "Pending", f"Gateway {name} is not accepted; its status says why")
+        refused[parent.field] = _why_refused(attached, parent, problems)
+        faults = faults_of(listeners, lookups.settings.entry_points)
+        served = [each for each in listeners if each.spec.name not in faults]
+        spots |= dict.fromkeys(_spots(attached, served))
+        if attached.hosts:
+            namespaces |= namespaces_of(lookups, parent.namespace, parent.written.name)
+    return Places(tuple(spots), refused, tuple(sorted(namespaces - {route.namespace})))
+
+
+def _why_refused(attached: Attachment, parent: Parent, problems: list[Problem]) -> SaidCondition | None:
+    if not attached.reason:
+        return None
+    problems.append(refuse(attached.reason, parent.field, attached.message, parent.written.name))
+    return SaidCondition(ConditionType.ACCEPTED, "False", attached.reason, attached.message)
+
+
+def _spots(attached: Attachment, listeners: Sequence[GatewayListener]) -> Iterator[_Spot]:
+    for listener in listeners:
+        for hostname in attached.hosts.get(listener.spec.name, ()):
+            if not is_shadowed(listener, hostname, listeners):
+                yield _Spot(hostname, listener.key, listener.spec.port)

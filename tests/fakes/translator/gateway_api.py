@@ -1,0 +1,160 @@
+"""Short ways to write objects of Gateway API, and to read the status that they get."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from fakes.translator.deltas import applied, deleted, ref_of
+from headgate.common.resources import ALL_KINDS, JsonObject, StatusShape
+from headgate.common.snapshot import Version
+from headgate.translator.composition import DIALECTS
+from headgate.translator.serving.fleet import Fleet, Replica
+from headgate.translator.status.conditions import Facts
+from headgate.translator.status.desired import report, to_update
+from headgate.translator.translation import Translation
+from headgate.translator.world.settings import DEFAULT_SETTINGS, TranslationSettings
+from headgate.watcher.status.conditions import acceptance_status
+from headgate.watcher.status.parts import listeners_status, parents_status
+
+GROUP = "gateway.networking.k8s.io"
+CONTROLLER = "headgate.dev/gateway-controller"
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+_VERSION = Version(epoch=1, revision=1)
+_FLEET = Fleet((Replica("replica", _VERSION),))
+_WRITERS = {
+    StatusShape.ACCEPTANCE: acceptance_status,
+    StatusShape.LISTENERS: listeners_status,
+    StatusShape.PARENTS: parents_status,
+}
+
+
+def resource(kind: str, name: str, spec: Any, version: str = "v1", **metadata: Any) -> Any:
+    """Return an object in the namespace `default`, or another one of `metadata`."""
+    placed = {} if kind == "GatewayClass" else {"namespace": "default"}
+    return {
+        "apiVersion": f"{GROUP}/{version}",
+        "kind": kind,
+        "metadata": {"name": name, "uid": f"uid-{name}", "generation": 1, **placed, **metadata},
+        "spec": spec,
+    }
+
+
+def gateway_class(name: str = "edge", controller: str = CONTROLLER, **spec: Any) -> Any:
+    """Return a GatewayClass, by default of ours."""
+    return resource("GatewayClass", name, {"controllerName": controller, **spec})
+
+
+def listener(name: str = "http", port: int = 80, protocol: str = "HTTP", **fields: Any) -> Any:
+    """Return a listener."""
+    return {"name": name, "port": port, "protocol": protocol, **fields}
+
+
+def https(name: str = "https", *secrets: Any, port: int = 443, **fields: Any) -> Any:
+    """Return a listener for HTTPS; certificates by the names of their Secrets."""
+    refs = [{"name": one} if isinstance(one, str) else one for one in secrets]
+    return listener(name, port, "HTTPS", tls={"certificateRefs": refs}, **fields)
+
+
+def gateway(*listeners: Any, name: str = "gw", spec: Any = None, **metadata: Any) -> Any:
+    """Return a Gateway of the class `edge`, by default with one listener."""
+    written = {"gatewayClassName": "edge", "listeners": list(listeners) or [listener()], **(spec or {})}
+    return resource("Gateway", name, written, **metadata)
+
+
+def to(*services: Any, **fields: Any) -> Any:
+    """Return a rule to Services, each a name, a name with a weight, or a reference."""
+    refs = [_reference(one) for one in services]
+    return {**({"backendRefs": refs} if refs else {}), **fields}
+
+
+def _reference(written: Any) -> Any:
+    if isinstance(written, tuple):
+        return {"name": written[0], "port": 80, "weight": written[1]}
+    return {"name": written, "port": 80} if isinstance(written, str) else written
+
+
+def prefix(path: str, **fields: Any) -> Any:
+    """Return a match of a prefix."""
+    return {"path": {"type": "PathPrefix", "value": path}, **fields}
+
+
+def exact(path: str, **fields: Any) -> Any:
+    """Return a match of a whole path."""
+    return {"path": {"type": "Exact", "value": path}, **fields}
+
+
+def route(*rules: Any, name: str = "route", parents: Any = None, hostnames: Any = (), **metadata: Any) -> Any:
+    """Return an HTTPRoute, by default of the Gateway `gw`."""
+    spec: JsonObject = {"parentRefs": parents or [{"name": "gw"}], "rules": list(rules)}
+    if hostnames:
+        spec["hostnames"] = list(hostnames)
+    return resource("HTTPRoute", name, spec, **metadata)
+
+
+def grant(kind: str, source: str, target: str, *names: str, namespace: str) -> Any:
+    """Return a ReferenceGrant of a namespace: objects of a kind and namespace may refer to a kind there."""
+    group = "" if target in ("Secret", "Service") else GROUP
+    to_them = [{"group": group, "kind": target, "name": one} for one in names] or [{"group": group, "kind": target}]
+    spec = {"from": [{"group": GROUP, "kind": kind, "namespace": source}], "to": to_them}
+    return resource("ReferenceGrant", f"from-{source}", spec, "v1beta1", namespace=namespace)
+
+
+class Cluster:
+    """Objects, and the status that each gets while gateways serve what becomes of them."""
+
+    def __init__(self, *manifests: Any, settings: TranslationSettings = DEFAULT_SETTINGS) -> None:
+        self.translation = Translation(DIALECTS, settings)
+        self.translation.activate("a")
+        self.apply(gateway_class(), *manifests)
+
+    def apply(self, *manifests: Any) -> None:
+        """Make or change objects."""
+        for manifest in manifests:
+            self.translation.apply(applied(manifest))
+        self._settle()
+
+    def delete(self, *manifests: Any) -> None:
+        """Delete objects."""
+        for manifest in manifests:
+            self.translation.apply(deleted(manifest))
+        self._settle()
+
+    def _settle(self) -> None:
+        for _ in self.translation.settle():
+            pass
+
+    def status(self, manifest: Any) -> JsonObject | None:
+        """Return what a watcher writes into the status of an object that has what it has; None for nothing."""
+        ref = ref_of(manifest)
+        condition, fragment = self.translation.condition(ref), self.translation.assembly.fragments.get(ref)
+        if condition is None or fragment is None:
+            return None
+        known = (fragment.identity, condition, fragment.stand_in, "content", _VERSION, None)
+        facts = Facts(*known, parts=fragment.parts, listeners=fragment.listener_reports, said=fragment.said)
+        update = to_update(report(facts, None, _FLEET, None), None, NOW, None)
+        kind = ALL_KINDS.find(ref.group, ref.resource)
+        assert kind is not None
+        return _WRITERS[kind.status](update, manifest)
+
+    def conditions(self, manifest: Any) -> dict[str, str]:
+        """Return the conditions of an object as a whole: `True Accepted` and the like."""
+        return _short((self.status(manifest) or {}).get("conditions", ()))
+
+    def listeners(self, manifest: Any) -> dict[str, dict[str, str]]:
+        """Return the conditions of a Gateway's listeners."""
+        status = self.status(manifest) or {}
+        return {one["name"]: _short(one["conditions"]) for one in status.get("listeners", ())}
+
+    def parents(self, manifest: Any) -> list[dict[str, str]]:
+        """Return the conditions of a route's parents that are ours, in order."""
+        status = self.status(manifest) or {}
+        entries = status.get("parents", ())
+        return [_short(one["conditions"]) for one in entries if one["controllerName"] == CONTROLLER]
+
+    def attached(self, manifest: Any) -> dict[str, int]:
+        """Return how many routes each listener of a Gateway has."""
+        status = self.status(manifest) or {}
+        return {one["name"]: one["attachedRoutes"] for one in status.get("listeners", ())}
+
+
+def _short(conditions: Any) -> dict[str, str]:
+    return {one["type"]: f"{one['status']} {one['reason']}" for one in conditions}
