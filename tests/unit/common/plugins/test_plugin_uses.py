@@ -103,3 +103,8 @@ def test_a_configuration_that_is_too_large_is_refused() -> None:
 def test_configurations_are_checked_when_they_are_made() -> None:
     with pytest.raises(ValidationError):
         CorsConfig.model_validate({"origins": "*"})
+
+
+def test_several_values_of_a_header_are_written_as_a_list() -> None:
+    config = ProxyRewriteConfig.model_validate({"headers": {"add": {"X-A": ["1", "2"], "X-B": "3"}}})
+    assert PluginUse.of(config).config == {"headers": {"add": {"X-A": ["1", "2"], "X-B": "3"}}}

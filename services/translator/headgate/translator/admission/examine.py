@@ -19,7 +19,7 @@ from headgate.translator.admission.dry_world import DryWorld
 from headgate.translator.assembly.assembly import Assembly, field_at_fault
 from headgate.translator.assembly.conditions import say_fault
 from headgate.translator.assembly.losses import Losses
-from headgate.translator.assembly.ownership import HOST_NOT_OWNED, tenant_of
+from headgate.translator.assembly.ownership import HOST_NOT_OWNED, PATH_CONFLICT, tenant_of
 from headgate.translator.fragments.fragment import Fragment
 from headgate.translator.fragments.seniority import describe
 from headgate.translator.fragments.upstream_refs import ResourceRef, UpstreamRef
@@ -172,7 +172,7 @@ def _take(assembly: Assembly, fragment: Fragment, place: str, other: ObjectRef, 
     if problem.reason == HOST_NOT_OWNED and _owns(assembly, place, fragment):
         is_taking = False  # an owner need not ask guests
     message = f"{owner} would lose by this: {problem.message}"
-    if is_taking and problem.reason in ("PathConflict", HOST_NOT_OWNED):
+    if is_taking and problem.reason in (PATH_CONFLICT, HOST_NOT_OWNED):
         message = f"{owner} has this now and would lose it; choose another host or path, or take it out there first"
     taken = Problem(
         severity=Severity.ERROR if is_taking else Severity.WARNING,

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from headgate.common.problems import Problem, Severity
 from headgate.common.status import AncestorRef, ParentRef
 from headgate.translator.assembly.assembly import Assembly
-from headgate.translator.assembly.ownership import HOST_NOT_OWNED
+from headgate.translator.assembly.ownership import HOST_NOT_OWNED, PATH_CONFLICT
 from headgate.translator.fragments.fragment import Fragment, InnerClaim, RouteClaim, StreamClaim
 from headgate.translator.fragments.upstream_refs import RefusalRef, ResourceRef, ServicePortRef, UpstreamRef
 from headgate.translator.manifests.reading import shown
 from headgate.translator.upstreams.resolution import BackendFault
 
-_LOST = ("PathConflict", HOST_NOT_OWNED, "HostTooLarge", "CanaryWithoutMain", "StreamConflict")
+_LOST = (PATH_CONFLICT, HOST_NOT_OWNED, "HostTooLarge", "CanaryWithoutMain", "StreamConflict")
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from headgate.common.table.rank import BeforePath, WithinMatch, WithinPath
 from headgate.translator.assembly.boundaries import DEFAULT_BOUNDARIES, Boundaries
 from headgate.translator.assembly.namesakes import by_namesake, is_for_both
 from headgate.translator.assembly.ownership import (
+    PATH_CONFLICT,
     Admitted,
     HostOwnership,
     Sharing,
@@ -422,7 +423,7 @@ def _lost_path(
         why = "because what this object asks of requests cannot be read"
     return Problem(
         severity=Severity.WARNING if is_shadowed else Severity.ERROR,
-        reason="PathConflict",
+        reason=PATH_CONFLICT,
         field=claim.field,
         value=shown(claim.route.path.value),
         message=f"{path} of {where} belongs to {describe(owner)} ({winner.route.provenance.rule}), {why}",

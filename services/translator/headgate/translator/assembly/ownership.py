@@ -28,6 +28,8 @@ from headgate.translator.fragments.seniority import describe, seniority_of
 from headgate.translator.manifests.reading import shown
 
 HOST_NOT_OWNED = "HostNotOwned"
+PATH_CONFLICT = "PathConflict"
+"""Reasons of claims that others have."""
 Sharing = Mapping[str, Collection[str]]
 """Upstreams that several clusters have, by key, each with these clusters."""
 

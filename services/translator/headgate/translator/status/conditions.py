@@ -17,6 +17,7 @@ from headgate.common.status import (
 )
 from headgate.translator.assembly.conditions import ObjectStatus
 from headgate.translator.assembly.namesakes import SERVED_BY_NAMESAKE
+from headgate.translator.assembly.ownership import PATH_CONFLICT
 from headgate.translator.fragments.fragment import Identity
 from headgate.translator.fragments.status_part import TARGETS_NOT_SERVED, SaidCondition, StatusPart
 from headgate.translator.serving.fleet import Fleet
@@ -176,13 +177,17 @@ def _of_faulty_route(
 ) -> Iterator[DesiredCondition]:
     """Say how a route with errors stands at a parent: one of which some rules are served is accepted there.
 
-    Gateway API has the words for it in the documentation of `PartiallyInvalid`.
+    Gateway API has the words for it in the documentation of `PartiallyInvalid`. One all of whose requests older routes
+    take is accepted too.
     """
     own = set(facts.condition.errors)
     if facts.stand_in is not None:
         yield accepted(facts)._replace(reason=UNSUPPORTED_VALUE)
     elif at_parent := part.own_errors_in(wrong):
         yield _say(ConditionType.ACCEPTED, "False", at_parent[0].reason, _texts(at_parent))
+    elif not facts.condition.is_accepted and all(problem.reason == PATH_CONFLICT for problem in wrong):
+        yield _say(ConditionType.ACCEPTED, "True", "Accepted", "")
+        yield _say(ConditionType.PROGRAMMED, "False", PATH_CONFLICT, _texts(wrong))
     elif not facts.condition.is_accepted:
         reason = UNSUPPORTED_VALUE if wrong[0] in own else wrong[0].reason
         yield _say(ConditionType.ACCEPTED, "False", reason, _texts(wrong))

@@ -120,6 +120,17 @@ def test_a_listener_says_whose_routes_it_takes(allowed: Any, said: str) -> None:
     assert accepted(cluster, written) == [said]
 
 
+@pytest.mark.parametrize("known", [[], [namespace("shop")]])
+def test_the_name_of_a_namespace_is_one_of_its_labels(known: Any) -> None:
+    allowed = {"namespaces": {"from": "Selector", "selector": {"matchLabels": {"kubernetes.io/metadata.name": "shop"}}}}
+    shared = gateway(listener(allowedRoutes=allowed), namespace="infra")
+    parents = [{"name": "gw", "namespace": "infra"}]
+    shop, blog = (route(to("web"), name=team, parents=parents, namespace=team) for team in ("shop", "blog"))
+    cluster = Cluster(*known, shared, shop, blog)
+    assert accepted(cluster, shop) == ["True Accepted"]
+    assert accepted(cluster, blog) == ["False NotAllowedByListeners"]
+
+
 def test_labels_of_a_namespace_that_change_let_its_routes_in() -> None:
     allowed = {"namespaces": {"from": "Selector", "selector": {"matchLabels": {"team": "shop"}}}}
     shared = gateway(listener(allowedRoutes=allowed), namespace="infra")
@@ -206,7 +217,16 @@ def test_equal_matches_of_two_routes_are_the_older_ones() -> None:
     second = route(to("web"), name="second", creationTimestamp="2024-01-02T00:00:00Z")
     cluster = Cluster(service("web"), gateway(), first, second)
     assert cluster.parents(first) == [ATTACHED]
+    assert cluster.parents(second) == [{**ATTACHED, "Programmed": "False PathConflict"}]
     assert cluster.attached(gateway()) == {"http": 2}
+
+
+def test_a_route_some_of_whose_matches_an_older_one_has_is_partially_invalid() -> None:
+    first = route(to("web"), name="first", creationTimestamp="2024-01-01T00:00:00Z")
+    rules = (to("web"), to("web", matches=[prefix("/own")]))
+    second = route(*rules, name="second", creationTimestamp="2024-01-02T00:00:00Z")
+    cluster = Cluster(service("web"), gateway(), first, second)
+    assert cluster.parents(second) == [{**ATTACHED, "PartiallyInvalid": "True PathConflict"}]
 
 
 # Namespaces that share a Gateway share its hosts

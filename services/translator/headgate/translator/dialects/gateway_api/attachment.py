@@ -12,12 +12,14 @@ from headgate.common.resources import GATEWAY_GROUP, HTTP_ROUTE, JsonObject
 from headgate.common.status import ParentRef, RouteKind
 from headgate.translator.dialects.gateway_api.gateways.listeners import GatewayListener
 from headgate.translator.dialects.gateway_api.hostnames import EVERY_HOST, intersect, normal
+from headgate.translator.dialects.gateway_api.models.gateway import LabelSelector
 from headgate.translator.dialects.gateway_api.models.route import ParentReference, RouteSettings
 from headgate.translator.manifests.reading import as_text, metadata
 from headgate.translator.manifests.specs import Spec
 from headgate.translator.sources.namespaces import NAMESPACES
 from headgate.translator.world.graph import Lookups
 
+_NAME_LABEL: Final = "kubernetes.io/metadata.name"
 _HTTP_ROUTE: Final = RouteKind(GATEWAY_GROUP, HTTP_ROUTE.kind)
 
 
@@ -103,9 +105,18 @@ def _lets_in(listener: GatewayListener, parent: Parent, route: RouteFacts, looku
         case "Same":
             return route.namespace == parent.namespace
         case "Selector" if namespaces.selector is not None:
-            labels = lookups.get(NAMESPACES, "", route.namespace)
-            return labels is not None and namespaces.selector.takes(dict(labels))
+            return _selects(namespaces.selector, route.namespace, lookups)
     return False
+
+
+def _selects(selector: LabelSelector, namespace: str, lookups: Lookups) -> bool:
+    """Whether a selector takes a namespace. Its name is a label, which API servers set and files lack; it is known too
+    where Namespaces may not be read.
+    """
+    labels = lookups.get(NAMESPACES, "", namespace)
+    if labels is None and selector.keys != {_NAME_LABEL}:
+        return False
+    return selector.takes({**dict(labels or ()), _NAME_LABEL: namespace})
 
 
 def _common_hosts(hostname: str, hostnames: Iterable[str]) -> tuple[str, ...]:

@@ -27,6 +27,8 @@ KIND: Final = "Gateway"
 LISTENERS_NOT_VALID: Final = "ListenersNotValid"
 _PENDING: Final = (
     SaidCondition(ConditionType.ACCEPTED, "Unknown", "Pending", "the Gateway is not accepted"),
+    SaidCondition(ConditionType.CONFLICTED, "False", "NoConflicts"),
+    SaidCondition(ConditionType.RESOLVED_REFS, "True", "ResolvedRefs"),
     SaidCondition(ConditionType.PROGRAMMED, "False", "Pending", "the Gateway is not accepted"),
 )
 

@@ -30,6 +30,11 @@ class LabelSelector(Model):
     match_labels: dict[str, str] = Field(default_factory=dict)
     match_expressions: tuple[LabelExpression, ...] = ()
 
+    @property
+    def keys(self) -> set[str]:
+        """The labels that it looks at."""
+        return {*self.match_labels, *(expression.key for expression in self.match_expressions)}
+
     def takes(self, labels: Mapping[str, str]) -> bool:
         """Whether an object with these labels is selected."""
         return all(labels.get(key) == value for key, value in self.match_labels.items()) and all(

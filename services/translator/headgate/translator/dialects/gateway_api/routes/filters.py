@@ -24,7 +24,7 @@ from headgate.translator.dialects.gateway_api.models.filters import (
 from headgate.translator.dialects.gateway_api.routes.backends import find_service_port
 from headgate.translator.dialects.gateway_api.routes.cors import cors_use
 from headgate.translator.dialects.gateway_api.routes.literals import literal
-from headgate.translator.dialects.gateway_api.routes.redirects import redirect_use
+from headgate.translator.dialects.gateway_api.routes.redirects import Origin, depends_on_origin, redirect_use
 from headgate.translator.fragments.fragment import BackendUse
 from headgate.translator.manifests.specs import refuse
 from headgate.translator.world.graph import Lookups
@@ -69,24 +69,24 @@ class Filters(NamedTuple):
         return any(path is not None and path.type == "ReplacePrefixMatch" for path in paths)
 
     @property
-    def names_port(self) -> bool:
-        """Whether a redirect leads to the port that the client came by."""
-        return self.redirect is not None and self.redirect.port is None and self.redirect.scheme is None
+    def depends_on_origin(self) -> bool:
+        """Whether it depends on the listener where a redirect leads to."""
+        return self.redirect is not None and depends_on_origin(self.redirect)
 
-    def plugins(self, prefix: str | None, port: int | None = None) -> tuple[PluginUse, ...]:
+    def plugins(self, prefix: str | None, origin: Origin | None = None) -> tuple[PluginUse, ...]:
         """Return the plugins that say it.
 
         Args:
             prefix: that the match asks for; None for a match of another kind.
-            port: of the listener, if redirects have to name it.
+            origin: where clients come from, if it depends on that.
         """
-        return tuple(self._plugins(prefix, port))
+        return tuple(self._plugins(prefix, origin))
 
-    def _plugins(self, prefix: str | None, port: int | None) -> Iterator[PluginUse]:
+    def _plugins(self, prefix: str | None, origin: Origin | None) -> Iterator[PluginUse]:
         if self.cors is not None:
             yield cors_use(self.cors)
         if self.redirect is not None:
-            yield redirect_use(self.redirect, prefix, port)
+            yield redirect_use(self.redirect, prefix, origin)
         if rewrite := _rewrite(self.request_headers, self.rewrite, prefix):
             yield PluginUse.of(ProxyRewriteConfig.model_validate(rewrite))
         if self.response_headers is not None:

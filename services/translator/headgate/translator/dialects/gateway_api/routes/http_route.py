@@ -195,14 +195,14 @@ def _claims(ref: ObjectRef, rule: _Rule, places: Places) -> Iterator[RouteClaim]
         "retries": served.retries,
     }
     name = f"{ref.cluster}/{ref.namespace}/{ref.name} {rule.name}"
-    for host in places.hosts_of(names_port=served.filters.names_port):
+    for host in places.hosts_of(by_origin=served.filters.depends_on_origin):
         for match in rule.matches:
             route = Route(
                 name=f"{name}/{match.name}",
                 path=match.path,
                 when=match.when,
                 rank=match.rank,
-                plugins=(*served.filters.plugins(match.prefix, host.port), *served.plugins),
+                plugins=(*served.filters.plugins(match.prefix, host.origin), *served.plugins),
                 provenance=Provenance(
                     cluster=ref.cluster, kind=KIND, namespace=ref.namespace, name=ref.name, rule=rule.part.field
                 ),

@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 from headgate.common.problems import Problem
 from headgate.common.status import ConditionType
-from headgate.common.table import OWN_LISTENERS
 from headgate.translator.dialects.gateway_api.attachment import Attachment, Parent, RouteFacts, attach
 from headgate.translator.dialects.gateway_api.gateways.listeners import (
     GatewayListener,
@@ -16,6 +15,7 @@ from headgate.translator.dialects.gateway_api.gateways.listeners import (
 from headgate.translator.dialects.gateway_api.gateways.whole import is_accepted
 from headgate.translator.dialects.gateway_api.hosts import HostKeys
 from headgate.translator.dialects.gateway_api.members import namespaces_of
+from headgate.translator.dialects.gateway_api.routes.redirects import Origin
 from headgate.translator.fragments.status_part import SaidCondition
 from headgate.translator.manifests.specs import refuse
 from headgate.translator.sources.gateways import find_gateway, owns_gateway
@@ -27,14 +27,14 @@ class PlacedHost(NamedTuple):
 
     key: str
     """As claims have it."""
-    port: int | None
-    """Of its listener, where redirects name it: None for the gateways' own ports."""
+    origin: Origin | None
+    """Its listener, if it is to be told; None for all that have it."""
 
 
 class _Spot(NamedTuple):
     hostname: str
     listener: str
-    port: int
+    origin: Origin
 
 
 class Places(NamedTuple):
@@ -46,19 +46,13 @@ class Places(NamedTuple):
     namespaces: tuple[str, ...]
     """That share its hosts."""
 
-    def hosts_of(self, *, names_port: bool) -> Iterator[PlacedHost]:
-        """Yield the virtual hosts; those of each port apart if redirects name it."""
-        ports = {spot.listener: _told(spot) if names_port else None for spot in self.spots}
-        for port in dict.fromkeys(ports.values()):
-            hosts = HostKeys()
-            for spot in self.spots:
-                if ports[spot.listener] == port:
-                    hosts.add(spot.hostname, spot.listener)
-            yield from (PlacedHost(key, port) for key in hosts)
-
-
-def _told(spot: _Spot) -> int | None:
-    return None if spot.listener in OWN_LISTENERS else spot.port
+    def hosts_of(self, *, by_origin: bool) -> Iterator[PlacedHost]:
+        """Yield the virtual hosts; those of each listener apart if something depends on it."""
+        hosts: dict[Origin | None, HostKeys] = {}
+        for spot in self.spots:
+            hosts.setdefault(spot.origin if by_origin else None, HostKeys()).add(spot.hostname, spot.listener)
+        for origin, keys in hosts.items():
+            yield from (PlacedHost(key, origin) for key in keys)
 
 
 def find_places(route: RouteFacts, lookups: Lookups, problems: list[Problem]) -> Places:
@@ -93,6 +87,7 @@ def _why_refused(attached: Attachment, parent: Parent, problems: list[Problem]) 
 
 def _spots(attached: Attachment, listeners: Sequence[GatewayListener]) -> Iterator[_Spot]:
     for listener in listeners:
+        transport = listener.transport
         for hostname in attached.hosts.get(listener.spec.name, ()):
-            if not is_shadowed(listener, hostname, listeners):
-                yield _Spot(hostname, listener.key, listener.spec.port)
+            if transport is not None and not is_shadowed(listener, hostname, listeners):
+                yield _Spot(hostname, listener.key, Origin(transport, listener.spec.port))

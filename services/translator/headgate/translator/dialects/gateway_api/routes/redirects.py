@@ -5,25 +5,38 @@ listener. A port that its scheme has anyway is not written.
 """
 
 import re
-from typing import Final
+from typing import Final, NamedTuple
 
 from headgate.common.plugins.traffic.redirect import RedirectConfig
 from headgate.common.table import PluginUse
+from headgate.translator.dialects.gateway_api.gateways.ports import Transport
 from headgate.translator.dialects.gateway_api.models.filters import PathModifier, RequestRedirect
 from headgate.translator.dialects.gateway_api.routes.literals import literal
 
-_PORTS: Final = {"http": 80, "https": 443}
+_PORTS: Final[dict[Transport, int]] = {"http": 80, "https": 443}
 
 
-def redirect_use(written: RequestRedirect, prefix: str | None, port: int | None) -> PluginUse:
+class Origin(NamedTuple):
+    """Where clients come from who are redirected: a listener."""
+
+    transport: Transport
+    port: int
+
+
+def depends_on_origin(written: RequestRedirect) -> bool:
+    """Whether it depends on the listener which port a client is told."""
+    return written.scheme is None and written.port in (None, *_PORTS.values())
+
+
+def redirect_use(written: RequestRedirect, prefix: str | None, origin: Origin | None) -> PluginUse:
     """Return the plugin that says it.
 
     Args:
         written: the filter.
         prefix: that the match asks for, if a prefix is to be replaced.
-        port: of the listener, if the client has to be told; None: that of the scheme.
+        origin: where clients come from; None if nothing depends on it.
     """
-    base = f"{written.scheme or '${scheme}'}://{literal(written.hostname) or '${host}'}{_port(written, port)}"
+    base = f"{written.scheme or '${scheme}'}://{literal(written.hostname) or '${host}'}{_port(written, origin)}"
     path = written.path
     fields: dict[str, object] = {"ret_code": written.status_code}
     if path is None:
@@ -35,9 +48,10 @@ def redirect_use(written: RequestRedirect, prefix: str | None, port: int | None)
     return PluginUse.of(RedirectConfig.model_validate(fields))
 
 
-def _port(written: RequestRedirect, of_listener: int | None) -> str:
-    port = written.port or (None if written.scheme else of_listener)
-    is_usual = port is None or port == _PORTS.get(written.scheme or "")
+def _port(written: RequestRedirect, origin: Origin | None) -> str:
+    scheme = written.scheme or (origin.transport if origin is not None else None)
+    port = written.port or (None if written.scheme or origin is None else origin.port)
+    is_usual = port is None or (scheme is not None and port == _PORTS[scheme])
     return "" if is_usual else f":{port}"
 
 
