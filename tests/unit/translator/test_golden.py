@@ -17,7 +17,17 @@ import yaml
 
 from fakes.translator.deltas import applied, tls_secret
 from headgate.common.deltas import Delta
-from headgate.common.table import Certificate, Consumer, Endpoint, Entry, Route, StreamRoute, Upstream, VirtualHost
+from headgate.common.table import (
+    Certificate,
+    Consumer,
+    Endpoint,
+    Entry,
+    Listener,
+    Route,
+    StreamRoute,
+    Upstream,
+    VirtualHost,
+)
 from headgate.translator.assembly.boundaries import Boundaries
 from headgate.translator.offline import Offline, translate_all
 from headgate.translator.world.settings import TranslationSettings
@@ -82,7 +92,7 @@ def describe(offline: Offline) -> dict[str, Any]:
     }
     table = {
         "hosts": {
-            each.host: list(map(_route, each.routes)) for each in offline.entries if isinstance(each, VirtualHost)
+            each.key: list(map(_route, each.routes)) for each in offline.entries if isinstance(each, VirtualHost)
         },
         "upstreams": {each.key: _upstream(each) for each in offline.entries if isinstance(each, Upstream)},
         "certificates": {
@@ -90,11 +100,12 @@ def describe(offline: Offline) -> dict[str, Any]:
         },
     }
     rare = {
-        "tls": {each.host: _plain(each.tls) for each in offline.entries if isinstance(each, VirtualHost) and each.tls},
+        "tls": {each.key: _plain(each.tls) for each in offline.entries if isinstance(each, VirtualHost) and each.tls},
         "streams": {each.key: _plain(each, "key") for each in offline.entries if isinstance(each, StreamRoute)},
+        "listeners": {each.key: _plain(each, "key") for each in offline.entries if isinstance(each, Listener)},
         "consumers": {each.key: _plain(each, "key") for each in offline.entries if isinstance(each, Consumer)},
         "unmatched": {
-            each.host: each.unmatched
+            each.key: each.unmatched
             for each in offline.entries
             if isinstance(each, VirtualHost) and each.unmatched != "404"
         },

@@ -17,13 +17,14 @@ def cors_use(written: Cors) -> PluginUse:
     every = "**" if written.allow_credentials else _EVERY
     wild = [origin for origin in written.allow_origins if _EVERY in origin and origin != _EVERY]
     plain = [origin for origin in written.allow_origins if origin not in wild]
-    fields = {
+    fields: dict[str, object] = {
         "allow_methods": _joined(written.allow_methods or _SIMPLE_METHODS, every),
         "allow_headers": _joined(written.allow_headers, every),
-        "expose_headers": _joined(written.expose_headers, every),
         "max_age": written.max_age,
         "allow_credential": written.allow_credentials,
     }
+    if written.expose_headers:
+        fields["expose_headers"] = _joined(written.expose_headers, every)
     if wild:
         fields["allow_origins_by_regex"] = [_pattern(origin) for origin in wild]
     if plain or not wild:

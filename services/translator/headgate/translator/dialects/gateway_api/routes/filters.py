@@ -169,7 +169,7 @@ def _rewrite(headers: HeaderModifier | None, rewrite: UrlRewrite | None, prefix:
         added: dict[str, list[str]] = {}
         for each in headers.add:
             added.setdefault(each.name, []).append(literal(each.value))
-        said["headers"] = {"set": _values(headers.set), "add": added, "remove": list(headers.remove)}
+        said["headers"] = _given({"set": _values(headers.set), "add": added, "remove": list(headers.remove)})
     if rewrite is None:
         return said
     if rewrite.hostname:
@@ -183,7 +183,11 @@ def _rewrite(headers: HeaderModifier | None, rewrite: UrlRewrite | None, prefix:
 
 def _of_answers(headers: HeaderModifier) -> dict[str, object]:
     added = [f"{each.name}: {literal(each.value)}" for each in headers.add]
-    return {"set": _values(headers.set), "add": added, "remove": list(headers.remove)}
+    return _given({"set": _values(headers.set), "add": added, "remove": list(headers.remove)})
+
+
+def _given(changes: dict[str, object]) -> dict[str, object]:
+    return {name: value for name, value in changes.items() if value}
 
 
 def _values(headers: Sequence[HeaderValue]) -> dict[str, str]:

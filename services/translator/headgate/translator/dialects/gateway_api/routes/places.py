@@ -1,6 +1,6 @@
 """Where the routes of an HTTPRoute are asked: its hosts, on the ports of the listeners that it is attached to."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from headgate.common.problems import Problem
@@ -17,7 +17,7 @@ from headgate.translator.dialects.gateway_api.hosts import HostKeys
 from headgate.translator.dialects.gateway_api.members import namespaces_of
 from headgate.translator.dialects.gateway_api.routes.redirects import Origin
 from headgate.translator.fragments.status_part import SaidCondition
-from headgate.translator.manifests.specs import refuse
+from headgate.translator.manifests.specs import refuse, warn
 from headgate.translator.sources.gateways import find_gateway, owns_gateway
 from headgate.translator.world.graph import Lookups
 
@@ -72,10 +72,26 @@ def find_places(route: RouteFacts, lookups: Lookups, problems: list[Problem]) ->
         refused[parent.field] = _why_refused(attached, parent, problems)
         faults = faults_of(listeners, lookups.settings.entry_points)
         served = [each for each in listeners if each.spec.name not in faults]
-        spots |= dict.fromkeys(_spots(attached, served))
+        found = tuple(_spots(attached, served))
+        spots |= dict.fromkeys(found)
+        problems += _shadowed(attached, served, {spot.hostname for spot in found}, parent)
         if attached.hosts:
             namespaces |= namespaces_of(lookups, parent.namespace, parent.written.name)
     return Places(tuple(spots), refused, tuple(sorted(namespaces - {route.namespace})))
+
+
+def _shadowed(
+    attached: Attachment, served: Sequence[GatewayListener], placed: Collection[str], parent: Parent
+) -> Iterator[Problem]:
+    """Warn of hostnames that the route has in vain, as a more specific listener has their requests."""
+    hostnames = {name: each.spec.name for each in served for name in attached.hosts.get(each.spec.name, ())}
+    for hostname, listener in hostnames.items():
+        if hostname not in placed:
+            message = (
+                f"requests for {hostname} belong to a more specific listener of Gateway {parent.namespace}/"
+                f"{parent.written.name} than {listener}; attach the route to that one"
+            )
+            yield warn("HostnameOfOtherListener", parent.field, message, hostname)
 
 
 def _why_refused(attached: Attachment, parent: Parent, problems: list[Problem]) -> SaidCondition | None:
