@@ -4,11 +4,12 @@ A Gateway is ours by the controller of its GatewayClass, and where no GatewayCla
 as it is with IngressClasses.
 """
 
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from headgate.common.resources import GATEWAY, GATEWAY_CLASS, REFERENCE_GRANT, JsonObject
 from headgate.translator.manifests.reading import as_list, as_object, as_text
-from headgate.translator.world.documents import document_kind
+from headgate.translator.world.documents import Document, document_kind
 from headgate.translator.world.graph import Lookups
 from headgate.translator.world.world import EVERY, StoredKind
 
@@ -46,15 +47,30 @@ GATEWAY_CLASSES: Final = document_kind(GATEWAY_CLASS)
 REFERENCE_GRANTS: Final = StoredKind(REFERENCE_GRANT, _read_grant, indexes=(EVERY,))
 
 
-def find_gateway(lookups: Lookups, namespace: str, name: str) -> JsonObject | None:
-    """Return a Gateway; None where there is none."""
+def find_our_gateway(lookups: Lookups, namespace: str, name: str) -> Document | None:
+    """Return a Gateway that is ours; None where there is none."""
     found = lookups.get(GATEWAYS, namespace, name)
-    return None if found is None else found.decode()
+    return found if found is not None and owns_gateway(found, lookups) else None
 
 
-def owns_gateway(gateway: JsonObject, lookups: Lookups) -> bool:
+def owns_gateway(gateway: Document, lookups: Lookups) -> bool:
     """Whether a Gateway is ours."""
-    name = as_text(as_object(gateway.get("spec")).get("gatewayClassName"))
+    return owns_class(_class_of(gateway), lookups)
+
+
+@lru_cache(maxsize=1024)
+def _class_of(gateway: Document) -> str:
+    """Return the class that a Gateway names; each of its routes asks."""
+    return class_name(gateway.decode())
+
+
+def class_name(gateway: JsonObject) -> str:
+    """Return the class that a Gateway names."""
+    return as_text(as_object(gateway.get("spec")).get("gatewayClassName"))
+
+
+def owns_class(name: str, lookups: Lookups) -> bool:
+    """Whether Gateways of a class are ours."""
     found = lookups.get(GATEWAY_CLASSES, "", name)
     if found is None:
         return name in lookups.settings.class_names

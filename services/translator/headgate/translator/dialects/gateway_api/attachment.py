@@ -8,41 +8,17 @@ otherwise does not matter.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from headgate.common.resources import GATEWAY_GROUP, HTTP_ROUTE, JsonObject
-from headgate.common.status import ParentRef, RouteKind
+from headgate.common.resources import GATEWAY_GROUP, HTTP_ROUTE
+from headgate.common.status import RouteKind
 from headgate.translator.dialects.gateway_api.gateways.listeners import GatewayListener
-from headgate.translator.dialects.gateway_api.hostnames import EVERY_HOST, intersect, normal
+from headgate.translator.dialects.gateway_api.hostnames import EVERY_HOST, intersect
 from headgate.translator.dialects.gateway_api.models.gateway import LabelSelector
-from headgate.translator.dialects.gateway_api.models.route import ParentReference, RouteSettings
-from headgate.translator.manifests.reading import as_text, metadata
-from headgate.translator.manifests.specs import Spec
+from headgate.translator.dialects.gateway_api.stored import Parent, RouteFacts
 from headgate.translator.sources.namespaces import NAMESPACES
 from headgate.translator.world.graph import Lookups
 
 _NAME_LABEL: Final = "kubernetes.io/metadata.name"
 _HTTP_ROUTE: Final = RouteKind(GATEWAY_GROUP, HTTP_ROUTE.kind)
-
-
-class Parent(NamedTuple):
-    """A Gateway, or some of its listeners, that a route names."""
-
-    written: ParentReference
-    namespace: str
-    field: str
-
-    @property
-    def ref(self) -> ParentRef:
-        """How the route's status names it."""
-        named = self.written
-        return ParentRef(named.group, named.kind, self.namespace, named.name, named.section_name, named.port or 0)
-
-
-class RouteFacts(NamedTuple):
-    """What of a route decides where it is attached."""
-
-    namespace: str
-    parents: tuple[Parent, ...]
-    hostnames: tuple[str, ...]
 
 
 class Attachment(NamedTuple):
@@ -55,26 +31,10 @@ class Attachment(NamedTuple):
     message: str = ""
 
 
-def facts_of(settings: RouteSettings, namespace: str) -> RouteFacts:
-    """Return what decides where a route of a namespace is attached."""
-    parents = tuple(
-        Parent(written, written.namespace or namespace, f"spec.parentRefs[{index}]")
-        for index, written in enumerate(settings.parent_refs)
-        if written.is_gateway
-    )
-    return RouteFacts(namespace, parents, tuple(dict.fromkeys(map(normal, settings.hostnames))))
-
-
-def read_facts(manifest: JsonObject) -> RouteFacts | None:
-    """Return what decides where a stored route is attached; None if that cannot be read."""
-    settings = Spec(manifest.get("spec"), []).rest(RouteSettings, "rules")
-    return None if settings is None else facts_of(settings, as_text(metadata(manifest).get("namespace")))
-
-
 def attach(route: RouteFacts, parent: Parent, listeners: Sequence[GatewayListener], lookups: Lookups) -> Attachment:
     """Return how a route stands with a parent, whose Gateway has these listeners."""
-    named, what = parent.written, f"Gateway {parent.namespace}/{parent.written.name}"
-    meant = [each for each in listeners if _means(named, each)]
+    what = f"Gateway {parent.gateway}"
+    meant = [each for each in listeners if _means(parent, each)]
     if not meant:
         names = ", ".join(f"{each.spec.name} (port {each.spec.port})" for each in listeners) or "none"
         return Attachment({}, "NoMatchingParent", f"{what} has no such listener; its listeners are: {names}")
@@ -83,8 +43,8 @@ def attach(route: RouteFacts, parent: Parent, listeners: Sequence[GatewayListene
         names = ", ".join(each.spec.name for each in meant)
         message = f"{_HTTP_ROUTE.kind}s of namespace {route.namespace} are not allowed by listener {names} of {what}"
         return Attachment({}, "NotAllowedByListeners", f"{message}; see allowedRoutes there")
-    common = {each.spec.name: _common_hosts(each.hostname, route.hostnames) for each in allowed}
-    found = {name: hosts for name, hosts in common.items() if hosts}
+    common = ((each.spec.name, _common_hosts(each.hostname, route.hostnames)) for each in allowed)
+    found = {name: hosts for name, hosts in common if hosts}
     if not found:
         theirs = ", ".join(f"{each.spec.name} ({each.spec.hostname})" for each in allowed)
         message = f"no hostname of the route is one of a listener of {what}; these are: {theirs}"
@@ -92,9 +52,9 @@ def attach(route: RouteFacts, parent: Parent, listeners: Sequence[GatewayListene
     return Attachment(found)
 
 
-def _means(named: ParentReference, listener: GatewayListener) -> bool:
-    is_section = not named.section_name or named.section_name == listener.spec.name
-    return is_section and named.port in (None, listener.spec.port)
+def _means(parent: Parent, listener: GatewayListener) -> bool:
+    section, port = parent.ref.section, parent.ref.port
+    return (not section or section == listener.spec.name) and port in (0, listener.spec.port)
 
 
 def _lets_in(listener: GatewayListener, parent: Parent, route: RouteFacts, lookups: Lookups) -> bool:
@@ -103,7 +63,7 @@ def _lets_in(listener: GatewayListener, parent: Parent, route: RouteFacts, looku
         case "All":
             return True
         case "Same":
-            return route.namespace == parent.namespace
+            return route.namespace == parent.ref.namespace
         case "Selector" if namespaces.selector is not None:
             return _selects(namespaces.selector, route.namespace, lookups)
     return False

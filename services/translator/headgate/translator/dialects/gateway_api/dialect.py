@@ -3,7 +3,6 @@
 from typing import Final
 
 from headgate.common.resources import JsonObject, ObjectRef
-from headgate.translator.dialects.gateway_api.attachment import read_facts
 from headgate.translator.dialects.gateway_api.fields import GATEWAY_CLASS_FIELDS, GATEWAY_FIELDS, HTTP_ROUTE_FIELDS
 from headgate.translator.dialects.gateway_api.gateways.gateway import translate_gateway
 from headgate.translator.dialects.gateway_api.gateways.gateway_class import (
@@ -11,16 +10,18 @@ from headgate.translator.dialects.gateway_api.gateways.gateway_class import (
     translate_gateway_class,
 )
 from headgate.translator.dialects.gateway_api.routes.http_route import translate_http_route
-from headgate.translator.dialects.gateway_api.stored import HTTP_ROUTES
-from headgate.translator.objects.dialect import Dialect, translated_documents
+from headgate.translator.dialects.gateway_api.stored import HTTP_ROUTES, StoredRoute, read_facts
+from headgate.translator.objects.dialect import Dialect, TranslatedKind, translated_documents
+from headgate.translator.objects.document import identify
 from headgate.translator.objects.ownership import ByRule
 from headgate.translator.sources.certificates import SECRETS
 from headgate.translator.sources.gateways import (
     GATEWAY_CLASSES,
     GATEWAYS,
     REFERENCE_GRANTS,
-    find_gateway,
-    owns_gateway,
+    class_name,
+    find_our_gateway,
+    owns_class,
 )
 from headgate.translator.sources.namespaces import NAMESPACES
 from headgate.translator.world.graph import Lookups
@@ -29,15 +30,12 @@ _OTHERS: Final = "--controller-names adopts that"
 
 
 def _is_ours(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) -> bool:
-    return owns_gateway(manifest, lookups)
+    return owns_class(class_name(manifest), lookups)
 
 
 def _is_of_our_gateway(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) -> bool:
-    route = read_facts({**manifest, "metadata": {"namespace": ref.namespace}})
-    gateways = (
-        find_gateway(lookups, parent.namespace, parent.written.name) for parent in (route.parents if route else ())
-    )
-    return any(gateway is not None and owns_gateway(gateway, lookups) for gateway in gateways)
+    facts = read_facts({**manifest, "metadata": {"namespace": ref.namespace}})
+    return any(find_our_gateway(lookups, each.ref.namespace, each.ref.name) is not None for each in facts.parents)
 
 
 GATEWAY_API = Dialect(
@@ -55,8 +53,10 @@ GATEWAY_API = Dialect(
             ownership=ByRule(_is_ours, f"its GatewayClass is of another controller, or not there; {_OTHERS}"),
             fields=GATEWAY_FIELDS,
         ),
-        translated_documents(
+        TranslatedKind(
             HTTP_ROUTES,
+            StoredRoute.decode,
+            identify,
             translate_http_route,
             ownership=ByRule(_is_of_our_gateway, "none of its parents is a Gateway of a class of ours"),
             fields=HTTP_ROUTE_FIELDS,

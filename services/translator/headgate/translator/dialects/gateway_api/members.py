@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from headgate.translator.dialects.gateway_api.attachment import attach, read_facts
-from headgate.translator.dialects.gateway_api.gateways.listeners import read_listeners
+from headgate.translator.dialects.gateway_api.attachment import attach
+from headgate.translator.dialects.gateway_api.gateways.reading import read_gateway
 from headgate.translator.dialects.gateway_api.stored import BY_GATEWAY, HTTP_ROUTES, gateway_name
-from headgate.translator.sources.gateways import find_gateway
+from headgate.translator.sources.gateways import GATEWAYS
 from headgate.translator.world.graph import Level, Lookups, Rule
 
 
@@ -33,19 +33,17 @@ NO_MEMBERS: Final = GatewayMembers(MappingProxyType({}), frozenset())
 
 
 def _count(lookups: Lookups, question: GatewayQuestion) -> GatewayMembers:
-    gateway = find_gateway(lookups, question.namespace, question.name)
+    gateway = lookups.get(GATEWAYS, question.namespace, question.name)
     if gateway is None:
         return NO_MEMBERS
-    listeners, attached, namespaces = read_listeners(gateway, []), Counter[str](), set[str]()
+    listeners, attached, namespaces = read_gateway(gateway).listeners, Counter[str](), set[str]()
     named = gateway_name(question.namespace, question.name)
-    for document in lookups.find(HTTP_ROUTES, BY_GATEWAY, named):
-        route = read_facts(document.decode())
-        if route is None:
-            continue
-        parents = (each for each in route.parents if gateway_name(each.namespace, each.written.name) == named)
-        found = {name for each in parents for name in attach(route, each, listeners, lookups).hosts}
-        attached.update(found)
-        namespaces |= {route.namespace} if found else set()
+    for route in lookups.find(HTTP_ROUTES, BY_GATEWAY, named):
+        parents = (each for each in route.facts.parents if each.gateway == named)
+        found = {name for each in parents for name in attach(route.facts, each, listeners, lookups).hosts}
+        if found:
+            attached.update(found)
+            namespaces.add(route.facts.namespace)
     return GatewayMembers(dict(attached), frozenset(namespaces))
 
 

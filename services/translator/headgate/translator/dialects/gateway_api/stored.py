@@ -1,19 +1,50 @@
-"""HTTPRoutes in stored form, and how those of a Gateway are found."""
+"""HTTPRoutes in stored form, and how those of a Gateway are found.
+
+What decides where a route is attached is kept apart from the rest: when a route changes, its Gateway asks all others.
+"""
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 from headgate.common.resources import GATEWAY, GATEWAY_GROUP, HTTP_ROUTE, JsonObject
+from headgate.common.status import ParentRef
+from headgate.translator.dialects.gateway_api.hostnames import normal
 from headgate.translator.manifests.reading import as_list, as_object, as_text, metadata
-from headgate.translator.world.documents import document_index, document_kind
+from headgate.translator.world.documents import Document, document_kind
+from headgate.translator.world.world import Index, StoredKind
 
 
-def _parents(route: JsonObject) -> Iterator[str]:
-    own = as_text(metadata(route).get("namespace"))
-    for parent in map(as_object, as_list(as_object(route.get("spec")).get("parentRefs"))):
-        is_gateway = (parent.get("group", GATEWAY_GROUP), parent.get("kind", GATEWAY.kind))
-        if is_gateway == (GATEWAY_GROUP, GATEWAY.kind):
-            yield gateway_name(as_text(parent.get("namespace")) or own, as_text(parent.get("name")))
+class Parent(NamedTuple):
+    """A Gateway, or some of its listeners, that a route names."""
+
+    ref: ParentRef
+    """How the route's status names it."""
+    field: str
+
+    @property
+    def gateway(self) -> str:
+        """Namespace and name of the Gateway."""
+        return gateway_name(self.ref.namespace, self.ref.name)
+
+
+class RouteFacts(NamedTuple):
+    """What of a route decides where it is attached."""
+
+    namespace: str
+    parents: tuple[Parent, ...]
+    """Those that are Gateways."""
+    hostnames: tuple[str, ...]
+
+
+class StoredRoute(NamedTuple):
+    """An HTTPRoute."""
+
+    document: Document
+    facts: RouteFacts
+
+    def decode(self) -> JsonObject:
+        """Return the manifest."""
+        return self.document.decode()
 
 
 def gateway_name(namespace: str, name: str) -> str:
@@ -21,7 +52,30 @@ def gateway_name(namespace: str, name: str) -> str:
     return f"{namespace}/{name}"
 
 
-BY_GATEWAY: Final = document_index("gateway", lambda route: frozenset(_parents(route)), is_cluster_wide=True)
-HTTP_ROUTES: Final = document_kind(
-    HTTP_ROUTE, metadata_fields=("creationTimestamp", "uid", "namespace", "name"), indexes=(BY_GATEWAY,)
+def read_facts(manifest: JsonObject) -> RouteFacts:
+    """Return what decides where a route is attached, as far as it can be read."""
+    namespace, spec = as_text(metadata(manifest).get("namespace")), as_object(manifest.get("spec"))
+    hostnames = (normal(each) for each in as_list(spec.get("hostnames")) if isinstance(each, str))
+    return RouteFacts(namespace, tuple(_parents(spec, namespace)), tuple(dict.fromkeys(hostnames)))
+
+
+def _parents(spec: JsonObject, own: str) -> Iterator[Parent]:
+    for index, written in enumerate(map(as_object, as_list(spec.get("parentRefs")))):
+        group, kind = written.get("group", GATEWAY_GROUP), written.get("kind", GATEWAY.kind)
+        namespace, port = as_text(written.get("namespace")) or own, written.get("port")
+        if (group, kind) == (GATEWAY_GROUP, GATEWAY.kind):
+            named = (as_text(written.get("name")), as_text(written.get("sectionName")))
+            ref = ParentRef(group, kind, namespace, *named, port if isinstance(port, int) else 0)
+            yield Parent(ref, f"spec.parentRefs[{index}]")
+
+
+_DOCUMENTS: Final = document_kind(HTTP_ROUTE, metadata_fields=("creationTimestamp", "uid", "namespace", "name"))
+BY_GATEWAY: Final[Index[StoredRoute]] = Index(
+    "gateway", lambda route: frozenset(parent.gateway for parent in route.facts.parents), is_cluster_wide=True
+)
+HTTP_ROUTES: Final = StoredKind(
+    HTTP_ROUTE,
+    lambda manifest: StoredRoute(_DOCUMENTS.read(manifest), read_facts(manifest)),
+    indexes=(BY_GATEWAY,),
+    restore=StoredRoute.decode,
 )

@@ -23,7 +23,7 @@ from headgate.translator.fragments.fragment import Fragment
 from headgate.translator.manifests.models import Model
 from headgate.translator.manifests.reading import as_object, as_text
 from headgate.translator.manifests.specs import Part, Spec, refuse
-from headgate.translator.sources.gateways import GATEWAYS, Party, find_gateway, is_granted, owns_gateway
+from headgate.translator.sources.gateways import GATEWAYS, Party, is_granted, owns_gateway
 from headgate.translator.world.graph import Lookups
 
 
@@ -36,7 +36,7 @@ class _Gateway(Model):
 def is_of_our_gateway(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) -> bool:
     """Whether a Consumer is ours by its Gateway, or its Gateway does not exist."""
     written = as_object(as_object(manifest.get("spec")).get("gatewayRef"))
-    gateway = find_gateway(lookups, as_text(written.get("namespace")) or ref.namespace, as_text(written.get("name")))
+    gateway = lookups.get(GATEWAYS, as_text(written.get("namespace")) or ref.namespace, as_text(written.get("name")))
     return gateway is None or owns_gateway(gateway, lookups)
 
 

@@ -5,7 +5,7 @@ All that is decided here follows from the Gateway and the settings alone, so tha
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Self
 
 from headgate.common.problems import Problem
 from headgate.common.resources import GATEWAY_GROUP, HTTP_ROUTE, JsonObject
@@ -27,38 +27,32 @@ _SPOKEN: Final = {"HTTP": "HTTP", "HTTPS": "TLS", "TLS": "TLS", "TCP": "TCP", "U
 
 
 class GatewayListener(NamedTuple):
-    """A listener of a Gateway."""
+    """A listener of a Gateway. All of it is there at once, as each route of the Gateway asks."""
 
     spec: ListenerSpec
     field: str
+    hostname: str
+    """Whose requests it takes."""
+    transport: Transport | None
+    """What is spoken there; None for protocols that are not served."""
+    key: str
+    """Key of the table's listener for its port; empty for a protocol that is not served."""
+    kinds: tuple[RouteKind, ...]
+    """Kinds of routes that it takes, of those that are served."""
 
-    @property
-    def hostname(self) -> str:
-        """Whose requests it takes."""
-        return normal(self.spec.hostname)
-
-    @property
-    def transport(self) -> Transport | None:
-        """What is spoken there; None for protocols that are not served."""
-        return TRANSPORTS.get(self.spec.protocol)
-
-    @property
-    def key(self) -> str:
-        """Key of the table's listener for its port; empty for a protocol that is not served."""
-        return listener_key(self.transport, self.spec.port) if self.transport else ""
-
-    @property
-    def kinds(self) -> tuple[RouteKind, ...]:
-        """Kinds of routes that it takes, of those that are served."""
-        served = HTTP_ROUTES_ALONE if self.transport else ()
-        allowed = self.spec.allowed_routes.kinds
-        return served if not allowed else tuple(kind for kind in served if kind in set(map(_kind, allowed)))
+    @classmethod
+    def of(cls, spec: ListenerSpec, field: str) -> Self:
+        """Return a listener by what is written of it."""
+        transport = TRANSPORTS.get(spec.protocol)
+        key = listener_key(transport, spec.port) if transport is not None else ""
+        allowed, served = set(map(_kind, spec.allowed_routes.kinds)), HTTP_ROUTES_ALONE if transport else ()
+        kinds = tuple(kind for kind in served if not allowed or kind in allowed)
+        return cls(spec, field, normal(spec.hostname), transport, key, kinds)
 
     @property
     def unknown_kinds(self) -> tuple[RouteGroupKind, ...]:
         """Kinds that it allows and that are not served there."""
-        served = HTTP_ROUTES_ALONE if self.transport else ()
-        return tuple(kind for kind in self.spec.allowed_routes.kinds if _kind(kind) not in served)
+        return tuple(kind for kind in self.spec.allowed_routes.kinds if _kind(kind) not in self.kinds)
 
 
 def _kind(written: RouteGroupKind) -> RouteKind:
@@ -79,7 +73,7 @@ class ListenerFault(NamedTuple):
 def read_listeners(manifest: JsonObject, problems: list[Problem]) -> tuple[GatewayListener, ...]:
     """Return the listeners of a Gateway; mistakes go to `problems`."""
     parts = Spec(manifest.get("spec"), problems).each("listeners", ListenerSpec)
-    return tuple(GatewayListener(part.value, part.field) for part in parts)
+    return tuple(GatewayListener.of(part.value, part.field) for part in parts)
 
 
 def faults_of(listeners: Sequence[GatewayListener], entry_points: Iterable[EntryPoint]) -> Mapping[str, ListenerFault]:

@@ -3,9 +3,8 @@
 from collections.abc import Iterator
 
 from headgate.common.problems import Problem
-from headgate.common.resources import JsonObject
 from headgate.translator.dialects.gateway_api.models.gateway import GatewaySettings
-from headgate.translator.manifests.specs import Spec, refuse, warn
+from headgate.translator.manifests.specs import refuse, warn
 
 
 def fault_of_gateway(settings: GatewaySettings) -> Problem | None:
@@ -37,9 +36,3 @@ def ignored_fields(settings: GatewaySettings) -> Iterator[Problem]:
         yield warn("UnsupportedField", "spec.allowedListeners", "ListenerSets are not served")
     if settings.default_scope:
         yield warn("UnsupportedField", "spec.defaultScope", "routes have to name their Gateway")
-
-
-def is_accepted(manifest: JsonObject) -> bool:
-    """Whether a Gateway is accepted as a whole; its listeners stand for themselves."""
-    settings = Spec(manifest.get("spec"), []).rest(GatewaySettings, "listeners")
-    return settings is not None and fault_of_gateway(settings) is None

@@ -22,11 +22,6 @@ class ParentReference(Model):
     """Empty: all listeners."""
     port: PortNumber | None = None
 
-    @property
-    def is_gateway(self) -> bool:
-        """Whether it is a Gateway; Services are parents of routes of service meshes."""
-        return (self.group, self.kind) == (GATEWAY_GROUP, GATEWAY.kind)
-
 
 class RouteSettings(Model):
     """An HTTPRoute but for its rules."""

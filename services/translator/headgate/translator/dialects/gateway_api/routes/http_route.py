@@ -11,7 +11,6 @@ from headgate.common.problems import Problem
 from headgate.common.resources import HTTP_ROUTE, JsonObject, ObjectRef
 from headgate.common.status import ConditionType
 from headgate.common.table import Backend, PluginUse, Provenance, Retries, Route, Timeouts
-from headgate.translator.dialects.gateway_api.attachment import RouteFacts, facts_of
 from headgate.translator.dialects.gateway_api.models.route import RouteRule, RouteSettings, WeightedBackend
 from headgate.translator.dialects.gateway_api.routes.backends import (
     NO_SERVICE,
@@ -23,6 +22,7 @@ from headgate.translator.dialects.gateway_api.routes.backends import (
 from headgate.translator.dialects.gateway_api.routes.filters import Filters, read_filters
 from headgate.translator.dialects.gateway_api.routes.matching import MatchedRequests, read_matches
 from headgate.translator.dialects.gateway_api.routes.places import Places, find_places
+from headgate.translator.dialects.gateway_api.stored import RouteFacts, read_facts
 from headgate.translator.fragments.fragment import BackendUse, Fragment, RouteClaim
 from headgate.translator.fragments.status_part import SaidCondition, StatusPart
 from headgate.translator.fragments.upstream_refs import RefusalRef
@@ -71,7 +71,7 @@ def translate_http_route(ref: ObjectRef, manifest: JsonObject, lookups: Lookups)
         return Fragment(identity, problems=tuple(dict.fromkeys(problems)))
     if settings.use_default_gateways:
         problems.append(warn("UnsupportedField", "spec.useDefaultGateways", "name the Gateway in parentRefs"))
-    facts = facts_of(settings, ref.namespace)
+    facts = read_facts({**manifest, "metadata": {"namespace": ref.namespace}})
     places = find_places(facts, lookups, problems)
     claims = tuple(_within_bounds(ref, rules, places, problems))
     unresolved = [problem for problem in problems if problem.reason in _REFERENCES]

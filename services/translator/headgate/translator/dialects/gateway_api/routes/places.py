@@ -5,20 +5,20 @@ from typing import NamedTuple
 
 from headgate.common.problems import Problem
 from headgate.common.status import ConditionType
-from headgate.translator.dialects.gateway_api.attachment import Attachment, Parent, RouteFacts, attach
+from headgate.translator.dialects.gateway_api.attachment import Attachment, attach
 from headgate.translator.dialects.gateway_api.gateways.listeners import (
     GatewayListener,
     faults_of,
     is_shadowed,
-    read_listeners,
 )
-from headgate.translator.dialects.gateway_api.gateways.whole import is_accepted
+from headgate.translator.dialects.gateway_api.gateways.reading import read_gateway
 from headgate.translator.dialects.gateway_api.hosts import HostKeys
 from headgate.translator.dialects.gateway_api.members import namespaces_of
 from headgate.translator.dialects.gateway_api.routes.redirects import Origin
+from headgate.translator.dialects.gateway_api.stored import Parent, RouteFacts
 from headgate.translator.fragments.status_part import SaidCondition
 from headgate.translator.manifests.specs import refuse, warn
-from headgate.translator.sources.gateways import find_gateway, owns_gateway
+from headgate.translator.sources.gateways import find_our_gateway
 from headgate.translator.world.graph import Lookups
 
 
@@ -61,14 +61,13 @@ def find_places(route: RouteFacts, lookups: Lookups, problems: list[Problem]) ->
     refused: dict[str, SaidCondition | None] = {}
     namespaces: set[str] = set()
     for parent in route.parents:
-        gateway = find_gateway(lookups, parent.namespace, parent.written.name)
-        if gateway is None or not owns_gateway(gateway, lookups):
+        document = find_our_gateway(lookups, parent.ref.namespace, parent.ref.name)
+        if document is None:
             continue
-        listeners = read_listeners(gateway, [])
+        listeners, is_accepted = read_gateway(document)
         attached = attach(route, parent, listeners, lookups)
-        if not attached.reason and not is_accepted(gateway):
-            name = f"{parent.namespace}/{parent.written.name}"
-            attached = Attachment({}, "Pending", f"Gateway {name} is not accepted; its status says why")
+        if not attached.reason and not is_accepted:
+            attached = Attachment({}, "Pending", f"Gateway {parent.gateway} is not accepted; its status says why")
         refused[parent.field] = _why_refused(attached, parent, problems)
         faults = faults_of(listeners, lookups.settings.entry_points)
         served = [each for each in listeners if each.spec.name not in faults]
@@ -76,7 +75,7 @@ def find_places(route: RouteFacts, lookups: Lookups, problems: list[Problem]) ->
         spots |= dict.fromkeys(found)
         problems += _shadowed(attached, served, {spot.hostname for spot in found}, parent)
         if attached.hosts:
-            namespaces |= namespaces_of(lookups, parent.namespace, parent.written.name)
+            namespaces |= namespaces_of(lookups, parent.ref.namespace, parent.ref.name)
     return Places(tuple(spots), refused, tuple(sorted(namespaces - {route.namespace})))
 
 
@@ -88,8 +87,8 @@ def _shadowed(
     for hostname, listener in hostnames.items():
         if hostname not in placed:
             message = (
-                f"requests for {hostname} belong to a more specific listener of Gateway {parent.namespace}/"
-                f"{parent.written.name} than {listener}; attach the route to that one"
+                f"requests for {hostname} belong to a more specific listener of Gateway {parent.gateway} than "
+                f"{listener}; attach the route to that one"
             )
             yield warn("HostnameOfOtherListener", parent.field, message, hostname)
 
@@ -97,7 +96,7 @@ def _shadowed(
 def _why_refused(attached: Attachment, parent: Parent, problems: list[Problem]) -> SaidCondition | None:
     if not attached.reason:
         return None
-    problems.append(refuse(attached.reason, parent.field, attached.message, parent.written.name))
+    problems.append(refuse(attached.reason, parent.field, attached.message, parent.ref.name))
     return SaidCondition(ConditionType.ACCEPTED, "False", attached.reason, attached.message)
 
 
