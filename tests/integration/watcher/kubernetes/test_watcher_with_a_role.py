@@ -16,6 +16,7 @@ from fakes.waiting import until
 from headgate.common.resources import (
     APISIX_KINDS,
     GATEWAY_KINDS,
+    HTTP_ROUTE,
     OLDER_TRAEFIK_KINDS,
     TRAEFIK_KINDS,
     ObjectRef,
@@ -28,6 +29,8 @@ from headgate.common.status import (
     ConditionType,
     EventNote,
     LoadBalancerAddress,
+    ParentRef,
+    PartRef,
     StatusCondition,
     StatusUpdate,
 )
@@ -37,7 +40,8 @@ ROLE = Path(__file__).parents[4] / "deploy" / "tenant" / "watcher.yaml"
 TENANT, OTHER = "team-a", "team-b"
 TOKEN = "of the service account"
 NOW = datetime.now(UTC)
-CUSTOM = [kind for kind in (*APISIX_KINDS, *TRAEFIK_KINDS, *OLDER_TRAEFIK_KINDS) if kind.namespaced]
+TOLD = [kind for kind in GATEWAY_KINDS if kind.status is not StatusShape.NONE]
+CUSTOM = [kind for kind in (*TOLD, *APISIX_KINDS, *TRAEFIK_KINDS, *OLDER_TRAEFIK_KINDS) if kind.namespaced]
 """What a Role can permit."""
 LEASE = "headgate-watcher-team-a"
 _POLICIES = frozenset(kind.kind for kind in APISIX_KINDS if kind.status is StatusShape.ANCESTORS)
@@ -88,10 +92,10 @@ def _has_lease(api: FakeKubernetes) -> bool:
 
 
 def _update(api: FakeKubernetes, group: str, version: str, resource: str, kind: str, namespace: str) -> StatusUpdate:
-    ancestor = AncestorRef("", "Service", namespace, "web") if kind in _POLICIES else None
-    accepted = StatusCondition(
-        type=ConditionType.ACCEPTED, status="True", reason="Accepted", since=NOW, ancestor=ancestor
-    )
+    part: PartRef | None = AncestorRef("", "Service", namespace, "web") if kind in _POLICIES else None
+    if kind == HTTP_ROUTE.kind:
+        part = ParentRef(group, "Gateway", namespace, "web")
+    accepted = StatusCondition.of(part, type=ConditionType.ACCEPTED, status="True", reason="Accepted", since=NOW)
     return StatusUpdate(
         ref=ObjectRef(TENANT, group, resource, namespace, "web"),
         api_version=f"{group}/{version}" if group else version,

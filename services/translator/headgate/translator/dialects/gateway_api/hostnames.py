@@ -1,9 +1,22 @@
 """Hostnames of Gateway API: an exact one, `*.` and a domain for all names below it, or empty for every host."""
 
+import re
+from typing import Final
+
 from headgate.common.table import ANY_HOST
 
-EVERY_HOST = ""
-_WILDCARD = "*."
+EVERY_HOST: Final = ""
+_WILDCARD: Final = "*."
+_LABEL: Final = "[A-Za-z0-9](?:[-A-Za-z0-9]{0,61}[A-Za-z0-9])?"
+_HOSTNAME: Final = re.compile(rf"(?:\*\.)?{_LABEL}(?:\.{_LABEL})*")
+_LONGEST: Final = 253
+
+
+def check_hostname(hostname: str) -> str:
+    """Return a hostname as it was written. Raises ValueError if it is none."""
+    if hostname in (EVERY_HOST, ANY_HOST) or (len(hostname) <= _LONGEST and _HOSTNAME.fullmatch(hostname)):
+        return hostname
+    raise ValueError("must be a DNS name, or *. and one")
 
 
 def normal(hostname: str) -> str:

@@ -6,6 +6,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from headgate.common.resources import GATEWAY_GROUP
+from headgate.translator.dialects.gateway_api.models.names import Hostname
 from headgate.translator.manifests.label_selectors import Requirement
 from headgate.translator.manifests.models import Model, Name, PortNumber
 
@@ -86,7 +87,7 @@ class ListenerSpec(Model):
     """A listener."""
 
     name: Name
-    hostname: str = ""
+    hostname: Hostname = ""
     """Empty: every host."""
     port: PortNumber
     protocol: Name

@@ -7,6 +7,7 @@ from pydantic import Field
 from headgate.common.resources import GATEWAY, GATEWAY_GROUP
 from headgate.translator.dialects.gateway_api.models.backend import BackendReference
 from headgate.translator.dialects.gateway_api.models.filters import RouteFilter
+from headgate.translator.dialects.gateway_api.models.names import Hostname, SectionName
 from headgate.translator.manifests.models import Model, Name, PortNumber, Seconds
 
 
@@ -27,7 +28,7 @@ class RouteSettings(Model):
     """An HTTPRoute but for its rules."""
 
     parent_refs: tuple[ParentReference, ...] = ()
-    hostnames: tuple[str, ...] = ()
+    hostnames: tuple[Hostname, ...] = ()
     use_default_gateways: str = ""
 
 
@@ -72,7 +73,7 @@ class RuleTimeouts(Model):
 class RouteRule(Model):
     """A rule."""
 
-    name: str = ""
+    name: SectionName | None = None
     matches: tuple[RouteMatch, ...] = ()
     """None: every request."""
     filters: tuple[RouteFilter, ...] = ()

@@ -6,6 +6,8 @@ A filter that cannot be followed is never left out: requests that it is for are 
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
+from pydantic import ValidationError
+
 from headgate.common.plugins.traffic.proxy_rewrite import ProxyRewriteConfig
 from headgate.common.plugins.transformation.response_rewrite import ResponseRewriteConfig
 from headgate.common.problems import Problem
@@ -122,11 +124,21 @@ def read_filters(
     if "RequestRedirect" in found and "URLRewrite" in found:
         message = "RequestRedirect and URLRewrite exclude each other: take one of them away"
         own.append(refuse("IncompatibleFilters", field, message))
-    problems += own
-    if own:
-        return None
     said: dict[str, Any] = {_PLACES[name]: value for name, value in found.items()}
-    return Filters(**said, mirrors=tuple(mirrors), uses=tuple(uses))
+    filters = Filters(**said, mirrors=tuple(mirrors), uses=tuple(uses))
+    own += _refused(filters, field) if not own else ()
+    problems += own
+    return None if own else filters
+
+
+def _refused(filters: Filters, field: str) -> Iterator[Problem]:
+    """Yield what plugins do not take of filters: a name of a header with a blank, a host with a slash."""
+    try:
+        filters.plugins("/", Origin("http", 80))
+    except ValidationError as error:
+        for each in error.errors(include_url=False, include_input=False):
+            message = each["msg"].removeprefix("Value error, ")
+            yield refuse("UnsupportedValue", field, f"{'.'.join(map(str, each['loc']))}: {message}")
 
 
 def _value_of(written: RouteFilter, at: str, problems: list[Problem], *, is_of_backend: bool) -> object | None:

@@ -4,6 +4,7 @@ A match of a rule becomes a route of the table for each hostname that the route 
 cannot be followed is reported, and its requests are refused: they are never another route's.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -65,15 +66,17 @@ def translate_http_route(ref: ObjectRef, manifest: JsonObject, lookups: Lookups)
     spec = Spec(manifest.get("spec"), problems)
     settings = spec.rest(RouteSettings, "rules")
     parts = spec.each("rules", RouteRule)
-    rules = [_read(ref, index, part, lookups, problems) for index, part in enumerate(parts)]
+    names = _names([part.value for part in parts])
+    rules = [_read(ref, name, part, lookups, problems) for name, part in zip(names, parts, strict=True)]
     identity = identify(ref, manifest)
-    if settings is None or lookups.is_assumed:
+    if lookups.is_assumed:
         return Fragment(identity, problems=tuple(dict.fromkeys(problems)))
-    if settings.use_default_gateways:
+    if settings is not None and settings.use_default_gateways:
         problems.append(warn("UnsupportedField", "spec.useDefaultGateways", "name the Gateway in parentRefs"))
     facts = read_facts({**manifest, "metadata": {"namespace": ref.namespace}})
     places = find_places(facts, lookups, problems)
-    claims = tuple(_within_bounds(ref, rules, places, problems))
+    # Without its hostnames a route would take requests of all hosts.
+    claims = tuple(_within_bounds(ref, rules, places, problems)) if settings is not None else ()
     unresolved = [problem for problem in problems if problem.reason in _REFERENCES]
     return Fragment(
         identity,
@@ -91,7 +94,13 @@ def translate_http_route(ref: ObjectRef, manifest: JsonObject, lookups: Lookups)
 # Rules
 
 
-def _read(ref: ObjectRef, index: int, part: Part[RouteRule], lookups: Lookups, problems: list[Problem]) -> _Rule:
+def _names(rules: Sequence[RouteRule]) -> list[str]:
+    """Return a name for each rule, unique within the object: its own, so that it stays the same when rules move."""
+    named = Counter(rule.name for rule in rules)
+    return [rule.name if rule.name and named[rule.name] == 1 else f"#{index}" for index, rule in enumerate(rules)]
+
+
+def _read(ref: ObjectRef, name: str, part: Part[RouteRule], lookups: Lookups, problems: list[Problem]) -> _Rule:
     rule, field = part
     matches = tuple(read_matches(part, problems))
     own: list[Problem] = []
@@ -111,10 +120,10 @@ def _read(ref: ObjectRef, index: int, part: Part[RouteRule], lookups: Lookups, p
             )
     problems += own
     if filters is None:
-        return _Rule(part, rule.name or str(index), matches, _refused(ref, field, own))
+        return _Rule(part, name, matches, _refused(ref, field, own))
     backends = find_backends([each for each, _ in destinations], ref, lookups, problems)
     uses = (*filters.uses, *backends.uses, *(use for _, uses in destinations for use in uses))
-    return _Rule(part, rule.name or str(index), matches, _serve(rule, filters, backends, uses))
+    return _Rule(part, name, matches, _serve(rule, filters, backends, uses))
 
 
 def _serve(rule: RouteRule, filters: Filters, backends: RuleBackends, uses: tuple[BackendUse, ...]) -> _Served:
