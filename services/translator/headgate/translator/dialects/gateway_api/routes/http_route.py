@@ -1,7 +1,8 @@
 """One HTTPRoute to one fragment.
 
 A match of a rule becomes a route of the table for each hostname that the route and its listeners have in common. What
-cannot be followed is reported, and its requests are refused: they are never another route's.
+cannot be followed is reported, and its requests are refused: they are never another route's. Only a rule that cannot be
+read at all, as no API server with Gateway API's definitions would take it, is left out.
 """
 
 from collections import Counter
@@ -113,10 +114,10 @@ def _read(ref: ObjectRef, name: str, part: Part[RouteRule], lookups: Lookups, pr
         _destination(each, f"{field}.backendRefs[{i}]", matches, ref, lookups, problems)
         for i, each in enumerate(rule.backend_refs)
     ]
-    for name, value in (("retry", rule.retry), ("sessionPersistence", rule.session_persistence)):
+    for unread, value in (("retry", rule.retry), ("sessionPersistence", rule.session_persistence)):
         if value is not None:
             problems.append(
-                warn("UnsupportedField", f"{field}.{name}", "is not followed; the rule is served without it")
+                warn("UnsupportedField", f"{field}.{unread}", "is not followed; the rule is served without it")
             )
     problems += own
     if filters is None:

@@ -1,0 +1,129 @@
+"""Objects of Gateway API with values that no API server would take: each is named, and costs itself alone."""
+
+import copy
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from fakes.translator.deltas import applied, service
+from fakes.translator.gateway_api import Cluster, gateway, gateway_class, https, listener, prefix, route, to
+from headgate.common.problems import Problem
+from headgate.common.table import VirtualHost
+from headgate.translator.offline import translate_all
+
+JUNK = (None, 0, -1, 1.5, True, "", "x" * 300, "a b", "@", "|", "$a", "/", "\n", "*", "(", [], {}, [None], {"a": 1})
+GOOD = (
+    gateway_class("fine"),
+    gateway(name="good", spec={"gatewayClassName": "fine"}),
+    route(to("web"), name="good", parents=[{"name": "good"}], hostnames=["good.test"]),
+)
+MODIFIER = {"set": [{"name": "X", "value": "y"}], "add": [{"name": "Z", "value": "y"}], "remove": ["Q"]}
+CHANGED_PREFIX = {"type": "ReplacePrefixMatch", "replacePrefixMatch": "/b"}
+FILTERS = [
+    {"type": "RequestHeaderModifier", "requestHeaderModifier": MODIFIER},
+    {"type": "ResponseHeaderModifier", "responseHeaderModifier": MODIFIER},
+    {"type": "URLRewrite", "urlRewrite": {"hostname": "h.example", "path": CHANGED_PREFIX}},
+    {"type": "RequestMirror", "requestMirror": {"backendRef": {"name": "web", "port": 80}, "percent": 5}},
+    {"type": "CORS", "cors": {"allowOrigins": ["https://*.a"], "allowMethods": ["*"], "maxAge": 4}},
+]
+REDIRECT = {"scheme": "https", "hostname": "r.example", "port": 8443, "statusCode": 301}
+WHOLE = (
+    gateway(
+        listener(
+            hostname="*.example.com", allowedRoutes={"namespaces": {"from": "All"}, "kinds": [{"kind": "TLSRoute"}]}
+        ),
+        https("https", "cert"),
+        spec={"addresses": [{"type": "IPAddress"}], "infrastructure": {"labels": {"a": "b"}}},
+    ),
+    route(
+        to(
+            ("web", 3),
+            name="one",
+            matches=[prefix("/a", method="GET", headers=[{"name": "A", "value": "b"}])],
+            filters=FILTERS,
+            timeouts={"request": "1s", "backendRequest": "500ms"},
+        ),
+        to(filters=[{"type": "RequestRedirect", "requestRedirect": REDIRECT}]),
+        hostnames=["a.example.com"],
+        parents=[{"name": "gw", "sectionName": "http", "port": 80}],
+    ),
+)
+
+
+def places(value: Any, way: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    yield way
+    members = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, member in members:
+        yield from places(member, (*way, key))
+
+
+def changed(manifest: Any, way: tuple[Any, ...], value: Any) -> Any:
+    made = copy.deepcopy(manifest)
+    at = made
+    for key in way[:-1]:
+        at = at[key]
+    at[way[-1]] = value
+    return made
+
+
+@pytest.mark.parametrize("junk", JUNK, ids=repr)
+@pytest.mark.parametrize("broken", WHOLE, ids=lambda one: one["kind"])
+def test_any_value_at_any_place_costs_its_object_alone(broken: Any, junk: Any) -> None:
+    others = [gateway_class(), service("web"), *(one for one in WHOLE if one is not broken), *GOOD]
+    for way in places(broken["spec"], ("spec",)):
+        made = translate_all(map(applied, [*others, changed(broken, way, junk)]))
+        reasons = {problem.reason for problems in made.problems.values() for problem in problems}
+        assert "InternalError" not in reasons, way
+        assert "good.test@http" in {entry.key for entry in made.entries if isinstance(entry, VirtualHost)}, way
+
+
+def problems_of(written: Any, name: str) -> list[Problem]:
+    cluster = Cluster(service("web"), gateway(), written)
+    ref = next(ref for ref in cluster.translation.assembly.fragments if (ref.resource, ref.name) == (name, "route"))
+    condition = cluster.translation.condition(ref)
+    assert condition is not None
+    return [problem for problem in condition.problems if problem.reason != "NoReadyEndpoints"]
+
+
+def test_a_route_whose_hostnames_cannot_be_read_takes_no_requests_and_is_told_so() -> None:
+    written = route(to("web"), hostnames=["a b.example"])
+    cluster = Cluster(service("web"), gateway(listener(hostname="")), written)
+    assert cluster.translation.assembly.image.get("hosts", "*@http") is not None
+    assert b"default/web" not in (cluster.translation.assembly.image.get("hosts", "*@http") or b"")
+    assert [parent["Accepted"] for parent in cluster.parents(written)] == ["False UnsupportedValue"]
+    (problem,) = problems_of(written, "httproutes")
+    assert (problem.field, problem.value) == ("spec.hostnames[0]", "a b.example")
+    assert "must be a DNS name" in problem.message
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"set": [{"name": "X A", "value": "1"}]}, "X A"),
+        ({"add": [{"name": "X", "value": "a\nb"}]}, "X"),
+    ],
+)
+def test_headers_that_cannot_be_sent_are_named_at_their_filters(changes: Any, told: str) -> None:
+    bad = {"type": "RequestHeaderModifier", "requestHeaderModifier": changes}
+    (problem,) = problems_of(route(to("web", filters=[bad]), to("web", matches=[prefix("/x")])), "httproutes")
+    assert problem.field == "spec.rules[0].filters"
+    assert told in problem.message
+
+
+def test_rules_of_one_name_have_routes_of_their_own() -> None:
+    rules = [to("web", name="same", matches=[prefix(path)]) for path in ("/a", "/b")]
+    made = translate_all(map(applied, [gateway_class(), gateway(), service("web"), route(*rules)]))
+    names = [one.name for entry in made.entries if isinstance(entry, VirtualHost) for one in entry.routes]
+    assert len(set(names)) == 2
+
+
+def test_listeners_of_one_name_are_not_accepted() -> None:
+    written = gateway(listener(), listener(port=81))
+    assert Cluster(written).conditions(written)["Accepted"] == "False ListenersNotValid"
+
+
+def test_fields_of_a_rule_that_are_not_followed_are_warned_of() -> None:
+    written = route(to("web", retry={"attempts": 3}, sessionPersistence={"type": "Cookie"}), hostnames=["a.example"])
+    fields = [(problem.severity.value, problem.field) for problem in problems_of(written, "httproutes")]
+    assert fields == [("warning", "spec.rules[0].retry"), ("warning", "spec.rules[0].sessionPersistence")]
