@@ -131,6 +131,17 @@ async def test_routes_are_served_by_their_gateway_and_told_how_they_stand(api: F
 
             await until(https_stands)
 
+            # A port that gateways cannot open is told of its listener.
+            taken = listener("taken", stack.http_port)
+            api.apply(bare({**both, "spec": {**both["spec"], "listeners": [*both["spec"]["listeners"], taken]}}))
+
+            def is_said() -> bool:
+                found = {one["name"]: short(one["conditions"]) for one in status_of(api)["listeners"]}
+                return found.get("taken", {}).get("Programmed") == "False PortUnavailable"
+
+            await until(is_said)
+            api.apply(bare(both))
+
             # A change of the route is told with its generation.
             api.apply(bare(route(to("gone"), hostnames=["shop.example.org"])))
             await until(lambda: ours(api).get("Accepted") == "False NoMatchingListenerHostname")

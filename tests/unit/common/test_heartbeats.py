@@ -39,3 +39,14 @@ def test_a_worker_serves_the_routes_of_the_applied_revision_unless_it_says_other
     assert beat().served == Version(7, 3)
     assert beat(routes=Version(7, 1)).served == Version(7, 1)
     assert beat(pinned=Version(6, 9)).served == Version(6, 9)
+
+
+def test_ports_of_listeners_that_are_not_open_are_read_with_the_reason() -> None:
+    listeners = (
+        "http://0.0.0.0:8080",
+        "http://0.0.0.0:9000 not open: Address already in use",
+        "https://[::]:9443 not open: host * on this port: belongs to listener http",
+        "tcp://0.0.0.0:5432 not open: taken",
+    )
+    reasons = {9000: "Address already in use", 9443: "host * on this port: belongs to listener http"}
+    assert beat(listeners=listeners).closed_ports == reasons

@@ -4,6 +4,10 @@ Gateways are upgraded before translators, so what a later release says besides i
 gateway that is not heard would lose its address in every status.
 """
 
+import re
+from collections.abc import Mapping
+from typing import Final
+
 from pydantic import AwareDatetime, BaseModel, ConfigDict
 
 from headgate.common.snapshot import Version
@@ -14,6 +18,10 @@ INTERVAL_S = 5.0
 """Between two announcements of a worker; a change of revision is announced at once."""
 COUNTING_INTERVAL_S = 1.0
 """Between two while a table is rolled out, so that one that does harm is taken back soon."""
+
+NOT_OPEN: Final = " not open: "
+"""Between a port and the reason why it is not open, in `Heartbeat.listeners`."""
+_CLOSED: Final = re.compile(rf"https?://.*:([0-9]+){NOT_OPEN}(.*)", re.DOTALL)
 
 
 class TrafficCounts(BaseModel):
@@ -80,7 +88,7 @@ class Heartbeat(BaseModel):
     behind_since: AwareDatetime | None = None
     """Since when the worker knows of a newer revision than the applied one; None: it knows of none."""
     listeners: tuple[str, ...] = ()
-    """`http://0.0.0.0:8080`."""
+    """`http://0.0.0.0:8080`, and `http://0.0.0.0:9000 not open: Address already in use`."""
     addresses: tuple[str, ...] = ()
     """Addresses or host names under which clients reach this gateway: what goes into Ingress status."""
     connections: int = 0
@@ -90,6 +98,12 @@ class Heartbeat(BaseModel):
     def encode(self) -> str:
         """JSON without what is as by default, so that a release that knows fewer fields reads what it needs."""
         return self.model_dump_json(exclude_defaults=True)
+
+    @property
+    def closed_ports(self) -> Mapping[int, str]:
+        """Ports of listeners that are not open, with the reasons."""
+        found = filter(None, map(_CLOSED.fullmatch, self.listeners))
+        return {int(each[1]): each[2] for each in found}
 
     @property
     def served(self) -> Version | None:

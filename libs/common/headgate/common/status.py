@@ -122,6 +122,8 @@ class ListenerReport(BaseModel):
     name: str
     supported_kinds: tuple[RouteKind, ...] = ()
     attached_routes: int = 0
+    port: int = 0
+    """That gateways open for it; 0 for their own ports, which are open in any case."""
 
 
 class StatusCondition(BaseModel):

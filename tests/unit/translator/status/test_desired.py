@@ -16,7 +16,7 @@ from headgate.common.status import (
     shorten,
 )
 from headgate.translator.fragments.fragment import Identity
-from headgate.translator.serving.fleet import Fleet, Replica
+from headgate.translator.serving.fleet import ClosedPort, Fleet, Replica
 from headgate.translator.status.conditions import Facts
 from headgate.translator.status.desired import (
     MAX_PROBLEMS,
@@ -212,6 +212,12 @@ def beat(replica: str, version: Version | None, worker: int = 0, **changes: Any)
 def test_a_replica_serves_what_its_slowest_worker_serves() -> None:
     beats = [beat("g1", R2), beat("g1", R1, worker=1), beat("g2", R3)]
     assert Fleet.of(beats, "t") == Fleet((Replica("g1", R1), Replica("g2", R3)))
+
+
+def test_ports_that_replicas_could_not_open_are_known_once_for_each() -> None:
+    told = ("http://0.0.0.0:9000 not open: taken",)
+    beats = [beat("g2", R2, listeners=told), beat("g1", R2, listeners=told), beat("g1", R2, worker=1, listeners=told)]
+    assert Fleet.of(beats, "t").closed == (ClosedPort(9000, "g1", "taken"), ClosedPort(9000, "g2", "taken"))
 
 
 def test_a_replica_that_starts_and_one_of_another_table_do_not_count() -> None:

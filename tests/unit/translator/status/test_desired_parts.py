@@ -14,6 +14,7 @@ from headgate.common.status import (
     StatusUpdate,
 )
 from headgate.translator.fragments.status_part import SaidCondition, StatusPart
+from headgate.translator.serving.fleet import ClosedPort
 from headgate.translator.status.conditions import Facts
 from headgate.translator.status.desired import (
     report,
@@ -176,3 +177,18 @@ def test_a_part_keeps_its_time_and_its_type_in_a_message() -> None:
     later = to_update(wanted_by(again), again, NOW + timedelta(hours=1), None)
     assert (later.conditions, later.listeners) == (first.conditions, listeners)
     assert {one.part for one in later.conditions} == {None, HTTP, HTTPS, ListenerRef("http"), ListenerRef("db")}
+
+
+# Ports of listeners
+
+
+def test_a_listener_whose_port_a_replica_could_not_open_is_not_programmed() -> None:
+    reports = (ListenerReport(name="http"), ListenerReport(name="db", port=9000))
+    known = facts(parts=LISTENERS, listeners=reports)
+    closed = TWO._replace(closed=(ClosedPort(9000, "g1", "Address already in use"), ClosedPort(9001, "g1", "taken")))
+    wanted = report(known, None, closed, None)
+    said = {one.part: one for one in wanted.conditions if one.type is ConditionType.PROGRAMMED}
+    assert said[ListenerRef("http")].status == "True"
+    found = said[ListenerRef("db")]
+    assert (found.status, found.reason) == ("False", "PortUnavailable")
+    assert found.message == "port 9000 is not open at g1: Address already in use"

@@ -1,11 +1,12 @@
 """The ports of the table's HTTP listeners: open, changed and closed with the table, besides the gateway's own two."""
 
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from headgate.common.heartbeats import NOT_OPEN
 from headgate.gateway.listeners.http_port import HttpPort
 from headgate.gateway.listeners.server import ProxyServer
 from headgate.gateway.net.port_set import PortKey, PortSet
@@ -66,6 +67,7 @@ class HttpListeners:
         self._host = host
         self._reuse_port = reuse_port
         self._schemes: dict[PortKey, list[str]] = {}
+        self._refused: Sequence[tuple[tuple[str, int], str]] = ()
         owners = {port: f"the gateway's {owner}" for port, owner in reserved.items()}
         self._ports: PortSet[HttpPlan] = PortSet("listener's port", host, self._open, owners, self._count, on_change)
 
@@ -73,7 +75,8 @@ class HttpListeners:
     def names(self) -> tuple[str, ...]:
         """The ports as heartbeats show them: `http://0.0.0.0:8000`, with the reason if one is not open."""
         shown = self._ports.shown().items()
-        return tuple(f"{scheme}://{where}" for key, where in shown for scheme in self._schemes[key])
+        opened = (f"{scheme}://{where}" for key, where in shown for scheme in self._schemes[key])
+        return (*opened, *(f"{scheme}://{self._host}:{port}{NOT_OPEN}{why}" for (scheme, port), why in self._refused))
 
     @staticmethod
     def keys(plan: ListenerPlan) -> frozenset[PortKey]:
@@ -87,6 +90,7 @@ class HttpListeners:
             plan: of all listeners.
             lent: stream routes that share these ports.
         """
+        self._refused = sorted(plan.refused.items())
         spoken: dict[PortKey, dict[str, PortSettings]] = {}
         for port, listeners in sorted(plan.ports.items()):
             settings = port_settings(listeners)

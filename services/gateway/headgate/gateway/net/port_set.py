@@ -11,6 +11,8 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Generic, Literal, NamedTuple, Protocol, TypeVar
 
+from headgate.common.heartbeats import NOT_OPEN
+
 _log = logging.getLogger(__name__)
 
 RETRY_S = 5.0
@@ -90,7 +92,7 @@ class PortSet(Generic[P]):
 
     def shown(self) -> Mapping[PortKey, str]:
         """Return all ports as heartbeats show them, `127.0.0.1:53`, with the reason if one is not open."""
-        reasons = {key: "" for key in self.open} | {key: f" not open: {why}" for key, (_, why) in self.failed.items()}
+        reasons = {key: "" for key in self.open} | {key: f"{NOT_OPEN}{why}" for key, (_, why) in self.failed.items()}
         return {key: f"{self._host_of(key)}:{key.port}{reasons[key]}" for key in sorted(reasons)}
 
     def _host_of(self, key: PortKey) -> str:

@@ -67,6 +67,8 @@ class ListenerPlan(NamedTuple):
     """Of each its listeners by their host patterns."""
     problems: Mapping[str, str]
     """By key: why a listener is not served."""
+    refused: Mapping[tuple[str, int], str] = {}
+    """By protocol and number: why a port that a listener asks for is not opened for it."""
 
 
 OwnPorts = Mapping[tuple[str, int], ListenerPort]
@@ -87,6 +89,7 @@ def plan_listeners(listeners: Iterable[Listener], own: OwnPorts) -> Steps[Listen
     entries |= {each.key: each for each in sorted(listeners, key=lambda each: each.key)}
     ports: dict[ListenerPort, dict[str, Listener]] = {}
     problems: dict[str, str] = {}
+    refused: dict[tuple[str, int], str] = {}
     for number, listener in enumerate(entries.values(), 1):
         if listener.protocol not in OWN_LISTENERS:
             continue
@@ -95,6 +98,7 @@ def plan_listeners(listeners: Iterable[Listener], own: OwnPorts) -> Steps[Listen
         problem = _problem(listener, others) or _excess(port, ports)
         if problem:
             problems[listener.key] = problem
+            refused[listener.protocol, listener.port] = problem
         else:
             ports.setdefault(port, {})[listener.host] = listener
         if number % _AT_ONCE == 0:
@@ -103,7 +107,7 @@ def plan_listeners(listeners: Iterable[Listener], own: OwnPorts) -> Steps[Listen
     for port, group in ports.items():
         by_name = {host_name(host).encode(): listener for host, listener in group.items()}
         planned[port] = yield from index_hosts(HostIndex({}), by_name, by_name)
-    return ListenerPlan(planned, problems)
+    return ListenerPlan(planned, problems, {wanted: why for wanted, why in refused.items() if wanted[1]})
 
 
 def _excess(port: ListenerPort, ports: Mapping[ListenerPort, object]) -> str:

@@ -15,21 +15,34 @@ class Replica(NamedTuple):
     """The oldest whose routes one of its workers serves: of a pinned table the old one, in a rollout one of two."""
 
 
+class ClosedPort(NamedTuple):
+    """A port of a listener that a replica could not open."""
+
+    port: int
+    replica: str
+    reason: str
+
+
 class Fleet(NamedTuple):
     """All live replicas that serve a table; one that starts and has none yet serves nothing and does not count."""
 
     replicas: tuple[Replica, ...] = ()
+    closed: tuple[ClosedPort, ...] = ()
+    """By port and replica."""
 
     @classmethod
     def of(cls, heartbeats: Iterable[Heartbeat], table: str) -> "Fleet":
         """Take it from heartbeats."""
         versions: dict[str, list[Version | None]] = {}
+        closed: dict[tuple[int, str], str] = {}
         for beat in heartbeats:
             if beat.table == table:
                 versions.setdefault(beat.replica, []).append(beat.served)
+                closed |= {(port, beat.replica): why for port, why in beat.closed_ports.items()}
         serving = ((name, [version for version in found if version]) for name, found in sorted(versions.items()))
         return cls(
-            tuple(Replica(name, min(found)) for name, found in serving if found and len(found) == len(versions[name]))
+            tuple(Replica(name, min(found)) for name, found in serving if found and len(found) == len(versions[name])),
+            tuple(ClosedPort(*place, why) for place, why in sorted(closed.items())),
         )
 
     @property

@@ -9,6 +9,7 @@ from headgate.common.status import (
     CONDITION_CHARACTERS,
     AncestorRef,
     ConditionType,
+    ListenerRef,
     ListenerReport,
     LoadBalancerAddress,
     ParentRef,
@@ -143,11 +144,16 @@ def as_said(facts: Facts, conditions: Iterable[DesiredCondition]) -> Iterator[De
     return (said.get(one.type, one) for one in conditions)
 
 
-def of_parts(facts: Facts, as_a_whole: DesiredCondition) -> Iterator[DesiredCondition]:
+def of_parts(facts: Facts, as_a_whole: DesiredCondition, fleet: Fleet) -> Iterator[DesiredCondition]:
     """Say how each part of the object's status stands; `as_a_whole` is what `programmed` says of the object."""
+    ports = {report.name: report.port for report in facts.listeners if report.port}
     for part in facts.parts:
         found = {one.type: one for one in _of_part(part, facts, as_a_whole)}
         found |= {one.type: DesiredCondition(*one) for one in part.said}
+        port = ports.get(part.ref.name) if isinstance(part.ref, ListenerRef) else None
+        served = found.get(ConditionType.PROGRAMMED)
+        if port and served is not None and served.status == "True" and (closed := _closed(port, fleet)):
+            found[ConditionType.PROGRAMMED] = closed
         yield from (one._replace(part=part.ref) for one in found.values())
 
 
@@ -196,6 +202,16 @@ def _of_faulty_route(
         reason = UNSUPPORTED_VALUE if own else wrong[0].reason
         yield _say(ConditionType.PARTIALLY_INVALID, "True", reason, f"Dropped Rule: {_texts(wrong)}")
         yield as_a_whole
+
+
+def _closed(port: int, fleet: Fleet) -> DesiredCondition | None:
+    """Say that replicas could not open a port; None if all have."""
+    found = [each for each in fleet.closed if each.port == port]
+    if not found:
+        return None
+    named = ", ".join(each.replica for each in found[:_NAMED]) + (" and others" if len(found) > _NAMED else "")
+    text = f"port {port} is not open at {named}: {found[0].reason}"
+    return _say(ConditionType.PROGRAMMED, "False", "PortUnavailable", text)
 
 
 def _in_no_table(reason: str) -> DesiredCondition:

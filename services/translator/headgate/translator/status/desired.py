@@ -117,7 +117,7 @@ def report(
         withdrawn=_withdrawn(addresses, before),
         conditions=(
             *as_said(facts, (accepted(facts), resolved(condition.unresolved), served)),
-            *of_parts(facts, served),
+            *of_parts(facts, served, fleet),
         ),
         listeners=facts.listeners,
         stand_in=_stand_in(facts.stand_in),

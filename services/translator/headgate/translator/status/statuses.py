@@ -145,6 +145,8 @@ class Statuses:
         least = fleet.least
         if fleet != self._fleet and least is not None and (self._fleet.least is None or least < self._fleet.least):
             self.touch(self._served_after(least))
+        if fleet.closed != self._fleet.closed:
+            self.touch(self._poster.known)
         self._fleet = fleet
         self.touch(self._awaited_news())
 

@@ -9,7 +9,7 @@ from typing import Final
 from headgate.common.problems import Problem
 from headgate.common.resources import JsonObject, ObjectRef
 from headgate.common.status import ConditionType, ListenerRef, ListenerReport
-from headgate.common.table import Listener, Provenance
+from headgate.common.table import OWN_LISTENERS, Listener, Provenance
 from headgate.translator.dialects.gateway_api.gateways.listeners import faults_of, read_listeners
 from headgate.translator.dialects.gateway_api.gateways.ports import port_listener
 from headgate.translator.dialects.gateway_api.gateways.standing import INVALID, Standing, judge
@@ -47,7 +47,10 @@ def translate_gateway(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) ->
     members = members_of(lookups, ref.namespace, ref.name)
     reports = tuple(
         ListenerReport(
-            name=each.spec.name, supported_kinds=each.kinds, attached_routes=members.attached.get(each.spec.name, 0)
+            name=each.spec.name,
+            supported_kinds=each.kinds,
+            attached_routes=members.attached.get(each.spec.name, 0),
+            port=0 if each.key in OWN_LISTENERS or not each.key else each.spec.port,
         )
         for each in listeners
     )
