@@ -16,6 +16,7 @@ from headgate.common.status import (
     StatusCondition,
     StatusUpdate,
 )
+from headgate.watcher.status.conditions import acceptance_status
 from headgate.watcher.status.merging import merge
 from headgate.watcher.status.parts import listeners_status, parents_status
 
@@ -87,6 +88,20 @@ def test_a_gateway_has_its_listeners_addresses_and_conditions() -> None:
     changed = listeners_status(more, {"status": status})
     assert changed is not None
     assert list(changed) == ["listeners"]
+
+
+def test_a_gateway_shows_as_many_addresses_as_its_api_takes() -> None:
+    addresses = tuple(LoadBalancerAddress(ip=f"192.0.2.{number}") for number in range(20))
+    status = listeners_status(update(said(None), addresses=addresses), {})
+    assert status is not None
+    assert [one["value"] for one in status["addresses"]] == [f"192.0.2.{number}" for number in range(16)]
+
+
+def test_a_gateway_class_has_accepted_and_keeps_conditions_of_other_types() -> None:
+    theirs = {"type": "SupportedVersion", "status": "True"}
+    both = update(said(None), said(None, ConditionType.PROGRAMMED))
+    assert acceptance_status(both, {"status": {"conditions": [theirs]}}) == {"conditions": [written(), theirs]}
+    assert acceptance_status(update(), {"status": {"conditions": [theirs]}}) is None
 
 
 def test_nothing_is_taken_from_a_gateway_that_is_not_ours_any_more() -> None:

@@ -36,6 +36,8 @@ class _Entries(NamedTuple):
     """Which of them are ours."""
 
 
+_MAX_ADDRESSES = 16
+"""Of a Gateway, by the API, which takes no status with more."""
 _ANCESTORS = _Entries("ancestors", "ancestorRef", 16, CONTROLLER_NAME)
 _PARENTS = _Entries("parents", "parentRef", 32, GATEWAY_CONTROLLER_NAME)
 
@@ -88,7 +90,7 @@ def listeners_status(update: StatusUpdate, current: JsonObject) -> JsonObject | 
         ]
     }
     if update.addresses is not None:
-        wanted["addresses"] = [_address(address) for address in update.addresses]
+        wanted["addresses"] = [_address(address) for address in update.addresses[:_MAX_ADDRESSES]]
     wanted["conditions"] = merge_conditions(update, by_part.get(None, ()), present.get("conditions") or [])
     changed = {field: value for field, value in wanted.items() if value != (present.get(field) or [])}
     return changed or None

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from fakes.translator.apisix import resource as apisix
 from fakes.translator.deltas import service
 from fakes.translator.gateway_api import (
     CONTROLLER,
@@ -17,6 +18,8 @@ from fakes.translator.gateway_api import (
     route,
     to,
 )
+from headgate.common.snapshot import decode_chunk
+from headgate.common.table import Upstream, VirtualHost
 
 FOREIGN = {"parentRef": {"group": GROUP, "kind": "Gateway", "name": "other"}, "controllerName": "example.com/gateway"}
 ATTACHED = {"Accepted": "True Accepted", "Programmed": "True Programmed", "ResolvedRefs": "True ResolvedRefs"}
@@ -257,3 +260,24 @@ def test_routes_of_several_namespaces_share_a_host_as_their_gateway_lets_them_in
     condition = cluster.translation.condition(ref)
     assert condition is not None
     assert {problem.reason for problem in condition.problems} == {"PathConflict", "NoReadyEndpoints"}
+
+
+# Policies
+
+
+def test_a_policy_for_a_service_holds_for_routes_to_it() -> None:
+    target = {"name": "web", "kind": "Service", "group": ""}
+    timeout, balancer = {"connect": "3s"}, {"type": "chash", "hashOn": "header", "key": "X-Client"}
+    spec = {"targetRefs": [target], "retries": 4, "timeout": timeout, "loadbalancer": balancer}
+    policy = apisix("BackendTrafficPolicy", "web", spec, "v1alpha1")
+    cluster = Cluster(service("web"), gateway(), policy, route(to("web"), hostnames=["a.example"]))
+    chunks = cluster.translation.assembly.image.chunks()
+    entries = [entry for chunk in chunks for entry in decode_chunk(chunk.kind, chunk.content)]
+    (found,) = (one for entry in entries if isinstance(entry, VirtualHost) for one in entry.routes)
+    assert found.retries.attempts == 4
+    assert found.backends[0].timeouts.connect_s == 3
+    (upstream,) = (entry for entry in entries if isinstance(entry, Upstream))
+    assert upstream.key == found.backends[0].upstream
+    assert upstream.balancing != Upstream(key="plain", provenance=upstream.provenance).balancing
+    cluster.delete(policy)
+    assert cluster.translation.assembly.image.get("upstreams", "a/default/web:80") is not None

@@ -10,14 +10,16 @@ from typing import Final, NamedTuple
 from headgate.common.plugins.transformation.fault_injection import Abort, FaultInjectionConfig
 from headgate.common.problems import Problem
 from headgate.common.resources import GATEWAY_GROUP, HTTP_ROUTE, ObjectRef
-from headgate.common.table import Backend, Mirror, PluginUse
+from headgate.common.table import Backend, Mirror, PluginUse, Retries, Timeouts
 from headgate.translator.dialects.gateway_api.models.backend import BackendReference
 from headgate.translator.fragments.fragment import BackendUse
 from headgate.translator.fragments.upstream_refs import RefusalRef, ResourceRef, ServicePortRef
 from headgate.translator.manifests.specs import refuse
 from headgate.translator.sources.gateways import Party, is_granted
+from headgate.translator.sources.policies import BACKEND_POLICIES, BackendPolicy, ServicePortTarget
 from headgate.translator.sources.services import port_names
 from headgate.translator.sources.sharing import find_service
+from headgate.translator.upstreams.overridden import OverriddenService
 from headgate.translator.upstreams.resolution import is_service_import
 from headgate.translator.world.graph import Lookups
 
@@ -48,12 +50,22 @@ class Destination(NamedTuple):
     """A filter of it cannot be followed."""
 
 
+class FoundService(NamedTuple):
+    """A port of a Service that requests may be sent to."""
+
+    use: BackendUse
+    policy: BackendPolicy | None = None
+    """What policies say of it."""
+
+
 class RuleBackends(NamedTuple):
     """Where the requests of a rule go."""
 
     backends: tuple[Backend, ...]
     """None: nothing is there to answer."""
     uses: tuple[BackendUse, ...]
+    retries: Retries | None = None
+    """By a policy for the only Service."""
 
 
 def find_backends(
@@ -62,20 +74,33 @@ def find_backends(
     """Return where the requests of a rule go; what cannot be had is reported, and keeps its share."""
     backends: list[Backend] = []
     uses: list[BackendUse] = []
+    policies: list[BackendPolicy | None] = []
     for one in destinations:
-        use = find_service_port(one.written, one.field, ref, lookups, problems)
-        if use is not None and not one.is_refused:
-            backends.append(
-                Backend(upstream=use.upstream.key, weight=one.weight, plugins=one.way.plugins, mirrors=one.way.mirrors)
-            )
-            uses.append(use)
+        found = find_service_port(one.written, one.field, ref, lookups, problems)
+        if found is not None and not one.is_refused:
+            policies.append(found.policy)
+            backends.append(_backend(one, found))
+            uses.append(found.use)
         else:
             refusal = _refusal(one, ref)
             backends.append(Backend(upstream=refusal.key, weight=one.weight, plugins=(NO_SERVICE,)))
             uses.append(BackendUse(refusal, one.field, one.field))
     if not any(one.weight for one in backends):
         return RuleBackends((), ())
-    return RuleBackends(tuple(backends), tuple(uses))
+    only = policies[0] if len(backends) == len(policies) == 1 else None
+    return RuleBackends(tuple(backends), tuple(uses), only.route.retries if only is not None else None)
+
+
+def _backend(one: Destination, found: FoundService) -> Backend:
+    """Return a Service as the table has it. Timeouts of a policy hold for its requests alone."""
+    timeouts = found.policy.route.timeouts if found.policy is not None else None
+    return Backend(
+        upstream=found.use.upstream.key,
+        weight=one.weight,
+        plugins=one.way.plugins,
+        mirrors=one.way.mirrors,
+        timeouts=timeouts or Timeouts(),
+    )
 
 
 def _refusal(one: Destination, ref: ObjectRef) -> RefusalRef:
@@ -85,7 +110,7 @@ def _refusal(one: Destination, ref: ObjectRef) -> RefusalRef:
 
 def find_service_port(
     written: BackendReference, field: str, ref: ObjectRef, lookups: Lookups, problems: list[Problem]
-) -> BackendUse | None:
+) -> FoundService | None:
     """Return the port of a Service that a route may send requests to; None if there is none, with the reason."""
     if lookups.is_assumed:
         return None
@@ -105,7 +130,7 @@ def find_service_port(
         return None
     if is_import and written.port is None:
         resource = ResourceRef(ref.cluster, namespace, written.group, written.kind, written.name)
-        return BackendUse(resource, f"{field}.name", f"{field}.port")
+        return FoundService(BackendUse(resource, f"{field}.name", f"{field}.port"))
     service = find_service(lookups, namespace, written.name)
     if service is None:
         problems.append(refuse("BackendNotFound", f"{field}.name", f"{what} not found", written.name))
@@ -123,5 +148,7 @@ def find_service_port(
         message = f"port {written.port} of {what} speaks {port.app_protocol}; of these {', '.join(_SPOKEN)} are spoken"
         problems.append(refuse("UnsupportedProtocol", f"{field}.port", message, port.app_protocol))
         return None
-    upstream = ServicePortRef(ref.cluster, namespace, written.name, written.port)
-    return BackendUse(upstream, f"{field}.name", f"{field}.port")
+    policy = lookups.attached(BACKEND_POLICIES, ServicePortTarget(namespace, written.name, written.port))
+    named = (ref.cluster, namespace, written.name, written.port)
+    upstream = ServicePortRef(*named) if policy is None else OverriddenService(*named, has_policy=True)
+    return FoundService(BackendUse(upstream, f"{field}.name", f"{field}.port"), policy)

@@ -113,10 +113,10 @@ def read_filters(
         at = f"{field}[{index}]"
         value = _value_of(each, at, own, is_of_backend=is_of_backend)
         if isinstance(value, RequestMirror):
-            use = find_service_port(value.backend_ref, f"{at}.requestMirror.backendRef", ref, lookups, problems)
-            if use is not None:
-                mirrors.append(Mirror(upstream=use.upstream.key, share=_share(value)))
-                uses.append(use)
+            service = find_service_port(value.backend_ref, f"{at}.requestMirror.backendRef", ref, lookups, problems)
+            if service is not None:
+                mirrors.append(Mirror(upstream=service.use.upstream.key, share=_share(value)))
+                uses.append(service.use)
         elif value is not None and each.type in found:
             own.append(refuse("UnsupportedValue", f"{at}.type", "can be given once; put all of it into one", each.type))
         elif value is not None:

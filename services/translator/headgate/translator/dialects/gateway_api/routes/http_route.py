@@ -129,7 +129,7 @@ def _read(ref: ObjectRef, name: str, part: Part[RouteRule], lookups: Lookups, pr
 
 def _serve(rule: RouteRule, filters: Filters, backends: RuleBackends, uses: tuple[BackendUse, ...]) -> _Served:
     is_answered = filters.redirect is not None
-    timeouts, retries = _timeouts(rule)
+    timeouts, retries = _timeouts(rule, backends.retries or Retries())
     return _Served(
         filters,
         () if is_answered else backends.backends,
@@ -140,12 +140,16 @@ def _serve(rule: RouteRule, filters: Filters, backends: RuleBackends, uses: tupl
     )
 
 
-def _timeouts(rule: RouteRule) -> tuple[Timeouts, Retries]:
-    """Return how long a request may take, all in all and at one endpoint. 0 is no bound, as in Gateway API."""
+def _timeouts(rule: RouteRule, retries: Retries) -> tuple[Timeouts, Retries]:
+    """Return how long a request may take, all in all and at one endpoint. 0 is no bound, as in Gateway API.
+
+    `retries` are those of a policy, which the rule's own bound goes before.
+    """
     written = rule.timeouts
     if written is None:
-        return Timeouts(), Retries()
-    retries = Retries(per_try_s=written.backend_request) if written.backend_request else Retries()
+        return Timeouts(), retries
+    if written.backend_request:
+        retries = retries.model_copy(update={"per_try_s": written.backend_request})
     return (Timeouts(request_s=written.request) if written.request else Timeouts()), retries
 
 
