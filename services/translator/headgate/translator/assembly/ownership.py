@@ -5,6 +5,7 @@ does, of the oldest with an alias for it; several clusters have a namespace each
 own. What counts as the owner's own:
 
 - namespaces that an object of the owner names by the annotation `headgate.dev/host-sharing-namespaces`;
+- of Gateways and their routes those of the namespaces that a Gateway lets in;
 - the namespace of the same name in another cluster, if both clusters export a Service that its routes lead to: they
   share the requests already.
 
@@ -57,10 +58,15 @@ class HostOwnership:
     """0 for the owner and what counts as its own; guests in the order in which they claimed the host."""
     has_paths: bool = True
     """Whether guests may have paths."""
+    partners: Collection[tuple[Tenant, str]] = ()
+    """Namespaces whose objects of an API group count as the owner's own."""
 
     def rank(self, identity: Identity) -> int:
-        """Return the rank of an object's namespace."""
-        return self.ranks.get(tenant_of(identity), len(self.ranks)) if self.owner is not None else 0
+        """Return the rank of an object: that of its namespace, unless objects of its group are the owner's own."""
+        tenant = tenant_of(identity)
+        if self.owner is None or (tenant, identity.ref.group) in self.partners:
+            return 0
+        return self.ranks.get(tenant, len(self.ranks))
 
     def refuse(self, identity: Identity, path: str, value: str, why: str, severity: Severity) -> Problem:
         """Tell a guest who owns the host, and what to do."""
@@ -112,7 +118,8 @@ def find_owner(
         return HostOwnership(host, None)
     owner = claimants[0].identity
     ranks = _rank(hosts, owner, claimants, sharing)
-    return HostOwnership(host, owner, ranks, has_paths=boundaries.host_sharing == "paths")
+    partners = frozenset(_partners(tenant_of(owner), claimants))
+    return HostOwnership(host, owner, ranks, boundaries.host_sharing == "paths", partners)
 
 
 def claims_host(fragment: Fragment, host: str) -> bool:
@@ -136,6 +143,14 @@ def _rank(
     ranks: dict[Tenant, int] = dict.fromkeys(own, 0)
     guests = (tenant for tenant in by_tenant if tenant not in own)
     return ranks | {tenant: rank for rank, tenant in enumerate(guests, 1)}
+
+
+def _partners(home: Tenant, claimants: Iterable[Fragment]) -> Iterator[tuple[Tenant, str]]:
+    """Yield whose objects of which group are the owner's own: a Gateway lets routes of other namespaces in."""
+    for fragment in claimants:
+        if tenant_of(fragment.identity) == home:
+            group = fragment.identity.ref.group
+            yield from ((_allowed(home, name), group) for name in fragment.shares_routes_with)
 
 
 def _allowed(home: Tenant, name: str) -> Tenant:

@@ -192,6 +192,8 @@ class Fragment:
     """It says all that is asked of clients at the names of its certificates: no wildcard's TLS holds for them."""
     shares_hosts_with: tuple[str, ...] = ()
     """Namespaces, or `cluster/namespace`, that count as this object's own where its namespace owns a host."""
+    shares_routes_with: tuple[str, ...] = ()
+    """The same for objects of this one's API group alone: others of these namespaces stay guests."""
     own_listeners: tuple[Listener, ...] = ()
     """What it says of listeners that objects share: the gateways' own, and those of a port. Of several objects that say
     something of one the oldest counts."""

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from fakes.translator.apisix import resource as apisix
-from fakes.translator.deltas import service
+from fakes.translator.deltas import ingress, service
 from fakes.translator.gateway_api import (
     CONTROLLER,
     GROUP,
@@ -260,6 +260,25 @@ def test_routes_of_several_namespaces_share_a_host_as_their_gateway_lets_them_in
     condition = cluster.translation.condition(ref)
     assert condition is not None
     assert {problem.reason for problem in condition.problems} == {"PathConflict", "NoReadyEndpoints"}
+
+
+def test_namespaces_that_share_a_gateway_are_guests_with_their_ingresses() -> None:
+    shared = gateway(listener(allowedRoutes={"namespaces": {"from": "All"}}), namespace="infra")
+    parents, first = [{"name": "gw", "namespace": "infra"}], "2024-01-01T00:00:00Z"
+    rules = (to("web", matches=[prefix("/")]), to("web", matches=[prefix("/a")]))
+    blog, shop = (
+        route(rule, name=team, namespace=team, parents=parents, hostnames=["a.example"], creationTimestamp=first)
+        for team, rule in zip(("blog", "shop"), rules, strict=True)
+    )
+    intruder = ingress("intruder", host="a.example", path="/", namespace="shop", created="2024-02-01T00:00:00Z")
+    cluster = Cluster(shared, blog, shop, intruder)
+    reasons = {
+        ref.name: {problem.reason for problem in condition.problems}
+        for ref in cluster.translation.assembly.fragments
+        if (condition := cluster.translation.condition(ref)) is not None
+    }
+    assert "HostNotOwned" in reasons["intruder"]
+    assert "HostNotOwned" not in reasons["shop"] | reasons["blog"] | reasons["gw"]
 
 
 # Policies

@@ -77,7 +77,7 @@ def translate_gateway(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) ->
         said=_stands(standings),
         parts=tuple(StatusPart(ListenerRef(one.listener.spec.name), one.listener.field, one.said) for one in standings),
         listener_reports=reports,
-        shares_hosts_with=tuple(sorted(members.namespaces)),
+        shares_routes_with=tuple(sorted(members.namespaces)),
     )
 
 

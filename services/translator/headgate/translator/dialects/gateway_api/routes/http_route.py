@@ -88,7 +88,7 @@ def translate_http_route(ref: ObjectRef, manifest: JsonObject, lookups: Lookups)
         unmatched="next-host",
         inherits_tls=True,
         parts=tuple(_parts(facts, places.refused, unresolved)),
-        shares_hosts_with=places.namespaces,
+        shares_routes_with=places.namespaces,
     )
 
 
