@@ -224,10 +224,10 @@ def test_an_l4_route_policy_is_ignored() -> None:
 
 
 def test_metadata_are_told_of_plugin_by_plugin() -> None:
-    metadata = {"syslog": {"log_format": {"host": "$host"}}, "datadog": {"host": "a"}}
+    metadata = {"syslog": {"log_format": {"host": "$host"}}, "zipkin": {"host": "a"}}
     said = audited(resource("GatewayProxy", "web", {"pluginMetadata": metadata}, version="v1alpha1"))
     assert said["pluginMetadata.syslog"].verdict is Verdict.HONOURED
-    assert said["pluginMetadata.datadog"].verdict is Verdict.IGNORED
+    assert said["pluginMetadata.zipkin"].verdict is Verdict.IGNORED
 
 
 def test_a_plugin_config_of_gateway_api_is_ignored_and_a_wrong_plugin_in_it_refused() -> None:
