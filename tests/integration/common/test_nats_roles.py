@@ -40,6 +40,7 @@ from headgate.common.service.tasks import cancel
 from headgate.common.snapshot import Chunk, ChunkName, Manifest, Version, digest_of
 from headgate.common.status import StatusUpdate
 from headgate.common.stores.nats import FOR_GATEWAYS, FOR_WATCHERS, NatsStores, Upkeep
+from headgate.common.traffic import Tap
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -294,6 +295,7 @@ PERMITTED: dict[str, Operations] = {
         "look whether others can": lambda stores: stores.ensure(FOR_GATEWAYS),
         **HEARTBEATS,
         **TRAFFIC,
+        "hear wishes for requests": lambda stores: follow(stores.traffic.taps("roles")),
     },
     "watcher-local": {**deltas_of("local"), **asks_of("local")},
     "watcher-paris": {**deltas_of("paris"), **asks_of("paris")},
@@ -308,6 +310,7 @@ PERMITTED: dict[str, Operations] = {
         "list revisions": lambda stores: stores.snapshots.versions("roles"),
         "see who lives": lambda stores: stores.heartbeats.live(),
         "listen to traffic": lambda stores: follow(stores.traffic.listen("roles")),
+        "wish for requests": lambda stores: stores.traffic.tap("roles", Tap("t")),
     },
     "admin": {**deltas_of("local"), "commit": commit, **STATUSES, **HEARTBEATS},
 }

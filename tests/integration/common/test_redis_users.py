@@ -21,6 +21,7 @@ from headgate.common.stores.redis.link import RedisLink
 from headgate.common.stores.redis.stores import tables_on
 from headgate.common.stores.redis.target import Login
 from headgate.common.stores.tables import TableStores
+from headgate.common.traffic import Tap
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 ADMIN = Login("admin", "secret")
@@ -123,6 +124,7 @@ async def work_as_reader(server: RedisServer) -> None:
         try:
             async with aclosing(tables.traffic.listen("default")) as heard:
                 assert await anext(heard) == summary(of_route("a|r"))
+            await tables.traffic.tap("default", Tap("t"))
         finally:
             await cancel(telling)
 

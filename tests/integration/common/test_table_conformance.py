@@ -12,6 +12,7 @@ from fakes.traffic import of_endpoint, of_route, summary
 from headgate.common.errors import Conflict, NotFound
 from headgate.common.heartbeats import Heartbeat
 from headgate.common.snapshot import Chunk, ChunkName, Manifest, Pin, Pointer, Version, digest_of
+from headgate.common.traffic import Tap
 
 TABLE_STORES: dict[str, Callable[[], AbstractAsyncContextManager[Tables]]] = {**IMPLEMENTATIONS, "redis": real_tables}
 
@@ -240,3 +241,15 @@ async def test_who_listens_hears_what_is_told_of_a_table(tables: Tables) -> None
 
 async def test_traffic_is_told_without_a_listener(tables: Tables) -> None:
     await tables.traffic.tell(summary(of_route("a|r")))
+
+
+async def test_wishes_for_requests_reach_the_workers_of_a_table(tables: Tables) -> None:
+    wish = Tap("t", host="a.example", statuses=(5, 404))
+    async with aclosing(tables.traffic.taps("a.b")) as taps:
+        hearing = asyncio.ensure_future(anext(taps))
+        async with asyncio.timeout(20):
+            while not hearing.done():
+                await tables.traffic.tap("other", Tap("o"))
+                await tables.traffic.tap("a.b", wish)
+                await asyncio.sleep(0.02)
+        assert hearing.result() == wish

@@ -15,10 +15,18 @@ from headgate.common.deltas import escape_token
 from headgate.common.errors import DecodeError
 
 TRAFFIC_PREFIX: Final = "headgate.traffic"
+TAP_PREFIX: Final = "headgate.tap"
 INTERVAL_S: Final = 1.0
 """Between two summaries of a worker that has traffic or unfit endpoints. One that has neither says nothing."""
 MAX_ROWS: Final = 500
 """Of routes, of endpoints, and of unfit endpoints in a summary."""
+MAX_TAPPED: Final = 100
+"""Finished requests in a summary."""
+MAX_TAPS: Final = 16
+"""That a worker heeds at once."""
+TAP_S: Final = 5.0
+"""For which a wish for requests is heeded; whoever goes on wishing says it again before."""
+MAX_TAP_BYTES: Final = 8192
 MAX_SUMMARY_BYTES: Final = 4 << 20
 """Of a summary that is unpacked; a reader takes no longer ones."""
 _STEPS: Final = ("1", "1.25", "1.6", "2", "2.5", "3", "4", "5", "6", "8")
@@ -82,6 +90,49 @@ class UnfitEndpoint(msgspec.Struct, array_like=True, frozen=True):
     """Of the last check or request that failed."""
 
 
+class Tap(msgspec.Struct, array_like=True, frozen=True):
+    """A wish to see finished requests; what is empty selects all. Workers heed it for `TAP_S` after they heard it."""
+
+    id: str
+    host: str = ""
+    """As clients wrote it, in lower case and without a port."""
+    route: str = ""
+    """Text within its name."""
+    path: str = ""
+    """With which paths begin."""
+    statuses: tuple[int, ...] = ()
+    """Codes, or the first digits of codes: 5 is 500 to 599."""
+    client: str = ""
+    """Address."""
+    request_id: str = ""
+    slower_than_s: float = 0.0
+    share: float = 1.0
+    """Of requests that are told, from 0 to 1, drawn at random."""
+
+
+class TappedRequest(msgspec.Struct, array_like=True, frozen=True):
+    """A finished request that a tap asked for."""
+
+    taps: tuple[str, ...]
+    """Ids of those that did."""
+    at: float
+    """Seconds since 1970, when it ended."""
+    method: str
+    host: str
+    path: str
+    """Without the query, which may hold credentials."""
+    status: int
+    seconds: float
+    sent: int
+    client: str
+    request_id: str
+    route: str
+    upstream: str
+    endpoint: str
+    reason: str
+    """Why the gateway answered by itself, or cut the answer off."""
+
+
 class TrafficSummary(msgspec.Struct, array_like=True, frozen=True):
     """What one worker says."""
 
@@ -101,6 +152,10 @@ class TrafficSummary(msgspec.Struct, array_like=True, frozen=True):
     """How many routes these are."""
     unfit: tuple[UnfitEndpoint, ...] = ()
     """As this worker knows it; not all of them, if there are more than `MAX_ROWS`."""
+    tapped: tuple[TappedRequest, ...] = ()
+    """`MAX_TAPPED` at most."""
+    untold: int = 0
+    """Further requests that taps asked for."""
 
     def encode(self) -> bytes:
         """Return the bytes that travel."""
@@ -117,6 +172,16 @@ def decode_summary(data: bytes) -> TrafficSummary:
         return msgspec.msgpack.decode(packed, type=TrafficSummary)
     except (zlib.error, msgspec.MsgspecError) as error:
         raise DecodeError(f"a summary of traffic cannot be read: {error}") from error
+
+
+def decode_tap(data: bytes) -> Tap:
+    """Read a wish for requests. Raises DecodeError."""
+    if len(data) > MAX_TAP_BYTES:
+        raise DecodeError("a tap is too long")
+    try:
+        return msgspec.msgpack.decode(data, type=Tap)
+    except msgspec.MsgspecError as error:
+        raise DecodeError(f"a tap cannot be read: {error}") from error
 
 
 def traffic_subject(table: str, replica: str, worker: int) -> str:

@@ -15,7 +15,7 @@ from headgate.common.leadership.leases import Lease, StoredLease
 from headgate.common.resources import ObjectRef
 from headgate.common.snapshot import Chunk, ChunkName, Manifest, Pointer, Version
 from headgate.common.status import StatusUpdate
-from headgate.common.traffic import TrafficSummary
+from headgate.common.traffic import Tap, TrafficSummary
 
 TOMBSTONE_AGE_S = 7 * 24 * 3600.0
 """Longer than any reader is away and then goes on where it was, instead of reading again."""
@@ -324,6 +324,19 @@ class TrafficBoard(Protocol):
             StoreUnavailable: not now. It need not be said later.
             NotPermitted: we may not say it here.
         """
+        ...
+
+    async def tap(self, table: str, tap: Tap) -> None:
+        """Ask the workers of a table to tell finished requests in their summaries, for `TAP_S`.
+
+        Raises:
+            StoreUnavailable: not now.
+            NotPermitted: we may not ask here.
+        """
+        ...
+
+    def taps(self, table: str) -> AsyncGenerator[Tap]:
+        """Yield what is asked of the workers of a table, for ever; the same may come more than once."""
         ...
 
     def listen(self, table: str) -> AsyncGenerator[TrafficSummary]:

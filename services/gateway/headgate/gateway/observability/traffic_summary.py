@@ -11,6 +11,8 @@ import time
 from collections.abc import Callable, Iterator
 from operator import sub
 
+import msgspec
+
 from headgate.common.errors import StoreError
 from headgate.common.stores import TrafficBoard
 from headgate.common.traffic import (
@@ -23,6 +25,7 @@ from headgate.common.traffic import (
     UnfitEndpoint,
     added,
 )
+from headgate.gateway.observability.tapping import Tapping
 from headgate.gateway.proxy.traffic import EndpointTraffic, RouteTraffic, Traffic
 
 MAX_TOLD = 2000
@@ -42,6 +45,7 @@ class TrafficTeller:
         worker: number within it.
         routes: those that have news; what is told is taken out.
         endpoints: the same.
+        tapping: has the finished requests that somebody wishes to see; None: there are none.
         unfit: tells which endpoints get no requests now, `MAX_ROWS` at most.
     """
 
@@ -52,11 +56,12 @@ class TrafficTeller:
         worker: int,
         routes: list[Traffic],
         endpoints: list[Traffic],
+        tapping: Tapping | None = None,
         unfit: Callable[[], tuple[UnfitEndpoint, ...]] = tuple,
     ) -> None:
         self._table, self._replica, self._worker = table, replica, worker
         self._routes, self._endpoints = routes, endpoints
-        self._unfit = unfit
+        self._tapping, self._unfit = tapping, unfit
         self._told_at = time.monotonic()
 
     async def run(self, board: TrafficBoard) -> None:
@@ -64,16 +69,17 @@ class TrafficTeller:
         while True:
             await asyncio.sleep(INTERVAL_S)
             unfit = self._unfit()
+            tapped, untold = self._tapping.take() if self._tapping is not None else ((), 0)
             if not self._routes and not self._endpoints and not unfit:
                 self._told_at = time.monotonic()
                 continue
-            summary = await self._summary(unfit)
+            summary = msgspec.structs.replace(await self._summary(), unfit=unfit, tapped=tapped, untold=untold)
             try:
                 await board.tell(summary)
             except StoreError as error:
                 _log.debug("a summary of traffic was not sent", extra={"error": str(error)})
 
-    async def _summary(self, unfit: tuple[UnfitEndpoint, ...]) -> TrafficSummary:
+    async def _summary(self) -> TrafficSummary:
         now, at = time.monotonic(), time.time()
         since, self._told_at = now - self._told_at, now
         routes: list[RouteCounts] = []
@@ -97,7 +103,6 @@ class TrafficTeller:
             endpoints=tuple(heapq.nlargest(MAX_ROWS, endpoints, key=lambda row: row.counts.requests)),
             others=added(row.counts for row in routes if id(row) in folded),
             folded=len(folded),
-            unfit=unfit,
         )
 
 

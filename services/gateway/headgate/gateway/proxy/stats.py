@@ -13,6 +13,7 @@ from headgate.gateway.proxy.traffic import LATENCY_BOUNDS_S, RouteTraffic, Traff
 
 if TYPE_CHECKING:
     from headgate.gateway.proxy.consumer_traffic import ConsumerTraffic
+    from headgate.gateway.proxy.reports import LogRecord
     from headgate.gateway.proxy.seam import RouteTarget
 
 MAX_SERIES: Final = 2000
@@ -64,6 +65,8 @@ class ProxyStats:
         """By route and upstream, those included that are shown together."""
         self.folded = 0
         """How many of them are shown together."""
+        self.tap: Callable[[LogRecord, bytes], None] | None = None
+        """Gets finished requests, and their hosts, while somebody wishes to see them."""
         self.news: list[Traffic] = []
         """Traffic of routes that summaries have to tell of."""
         self.unrouted = RouteTraffic("", "")

@@ -25,6 +25,7 @@ from headgate.gateway.following.follower import Follower
 from headgate.gateway.following.last_good import LastGoodWriter, read_last_good
 from headgate.gateway.observability.metrics import TableMetrics
 from headgate.gateway.observability.rollout_watch import RolloutWatch
+from headgate.gateway.observability.tapping import Tapping
 from headgate.gateway.observability.traffic_summary import TrafficTeller
 from headgate.gateway.plugins.interface import Headers, Response
 from headgate.gateway.plugins.runtime.preview import preview_plugins
@@ -71,12 +72,14 @@ class Worker:
         )
         self._last_good = LastGoodWriter(settings.last_good_path, self._applier.stored_table)
         self._rollout = RolloutWatch(serving.stats, settings.instance)
+        self._tapping = Tapping(serving.stats)
         self._teller = TrafficTeller(
             settings.table,
             settings.instance,
             role.index,
             serving.stats.news,
             table.pools.news,
+            self._tapping,
             partial(unfit_endpoints, table.health),
         )
         self._upkeep = Upkeep(table, serving.stats, self._rollout)
@@ -151,7 +154,10 @@ class Worker:
             )
             try:
                 await run_together(
-                    follower.run(), self._announcer.run(stores.heartbeats), self._teller.run(stores.traffic)
+                    follower.run(),
+                    self._announcer.run(stores.heartbeats),
+                    self._teller.run(stores.traffic),
+                    self._tapping.run(stores.traffic, self._settings.table),
                 )
             finally:
                 await self._announcer.leave(stores.heartbeats)

@@ -10,7 +10,7 @@ from headgate.common.leadership.leases import Lease, StoredLease
 from headgate.common.status import StatusUpdate, status_subject
 from headgate.common.stores.memory.changes import Changes
 from headgate.common.stores.memory.log import Clock
-from headgate.common.traffic import TrafficSummary
+from headgate.common.traffic import Tap, TrafficSummary
 
 
 class MemoryStatusBoard:
@@ -105,6 +105,7 @@ class MemoryTrafficBoard:
 
     def __init__(self) -> None:
         self._listeners: set[asyncio.Queue[TrafficSummary]] = set()
+        self._tapping: set[asyncio.Queue[tuple[str, Tap]]] = set()
 
     async def tell(self, summary: TrafficSummary) -> None:
         """Say what one worker's traffic was."""
@@ -122,3 +123,20 @@ class MemoryTrafficBoard:
                     yield summary
         finally:
             self._listeners.discard(heard)
+
+    async def tap(self, table: str, tap: Tap) -> None:
+        """Ask the workers of a table to tell finished requests."""
+        for each in self._tapping:
+            each.put_nowait((table, tap))
+
+    async def taps(self, table: str) -> AsyncGenerator[Tap]:
+        """Yield what is asked of the workers of a table, for ever."""
+        heard: asyncio.Queue[tuple[str, Tap]] = asyncio.Queue()
+        self._tapping.add(heard)
+        try:
+            while True:
+                of, tap = await heard.get()
+                if of == table:
+                    yield tap
+        finally:
+            self._tapping.discard(heard)

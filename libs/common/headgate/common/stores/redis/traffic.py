@@ -5,17 +5,22 @@ import logging
 from collections.abc import AsyncGenerator
 from contextlib import suppress
 
+import msgspec
 from redis.exceptions import RedisError, ResponseError
 
 from headgate.common.deltas import escape_token
-from headgate.common.errors import DecodeError, StoreUnavailable
+from headgate.common.errors import DecodeError, StoreError, StoreUnavailable
 from headgate.common.stores.redis.link import RedisLink
-from headgate.common.stores.redis.wire import Wire, hang_up, refusal
-from headgate.common.traffic import TrafficSummary, decode_summary
+from headgate.common.stores.redis.wire import Wire, Word, hang_up, refusal
+from headgate.common.traffic import TAP_S, Tap, TrafficSummary, decode_summary, decode_tap
 
 CHANNELS = "{headgate}:traffic:"
 """With the table behind it."""
+TAPS = "{headgate}:taps:"
+"""With the table behind it; a stream that is gone when nobody asks."""
+_KEPT = 64
 _AGAIN_S = 1.0
+_LOOK_S = 1.0
 
 _log = logging.getLogger(__name__)
 
@@ -29,6 +34,24 @@ class RedisTrafficBoard:
     async def tell(self, summary: TrafficSummary) -> None:
         """Say what one worker's traffic was."""
         await self._link.ask("PUBLISH", CHANNELS + escape_token(summary.table), summary.encode())
+
+    async def tap(self, table: str, tap: Tap) -> None:
+        """Ask the workers of a table to tell finished requests."""
+        key = TAPS + escape_token(table)
+        await self._link.ask("XADD", key, "MAXLEN", "~", _KEPT, "*", "tap", msgspec.msgpack.encode(tap))
+        await self._link.ask("PEXPIRE", key, int(TAP_S * 1000))
+
+    async def taps(self, table: str) -> AsyncGenerator[Tap]:
+        """Yield what is asked of the workers of a table, for ever. It is looked for: a connection for it is dearer."""
+        last: Word = "0"
+        while True:
+            with suppress(StoreError):
+                for _, messages in await self._link.ask("XREAD", "STREAMS", TAPS + escape_token(table), last) or ():
+                    for place, (_, told) in messages:
+                        last = place
+                        with suppress(DecodeError):
+                            yield decode_tap(told)
+            await asyncio.sleep(_LOOK_S)
 
     async def listen(self, table: str) -> AsyncGenerator[TrafficSummary]:
         """Yield what is said of a table's traffic from now on, for ever."""

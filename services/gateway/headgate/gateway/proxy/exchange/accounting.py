@@ -9,7 +9,7 @@ from typing import Final
 from headgate.gateway.proxy.context import ProxyContext
 from headgate.gateway.proxy.endpoint_pool import EndpointPool
 from headgate.gateway.proxy.exchange.active_request import ActiveRequest
-from headgate.gateway.proxy.reports import RequestNotes, RequestTrace
+from headgate.gateway.proxy.reports import LogRecord, RequestNotes, RequestTrace
 from headgate.gateway.proxy.seam import RouteTarget
 from headgate.gateway.proxy.traffic import RouteTraffic, latency_bucket
 
@@ -138,31 +138,38 @@ class Accounting(RequestNotes):
             pool.traffic.count(self._status, bucket, duration_s, received, exchange.bytes_sent)
         if exchange.reason:
             context.stats.refused(exchange.status, route is not None)
+        tap = context.stats.tap
         if context.access_log is not None and self._is_logged(route):
-            context.access_log.append(
-                (
-                    context.clock.log_time,
-                    exchange.origin.address,
-                    exchange.method,
-                    exchange.target,
-                    exchange.client.version,
-                    exchange.status,
-                    exchange.bytes_sent,
-                    duration_s,
-                    exchange.fields,
-                    exchange.request_id,
-                    route.name if route is not None else "",
-                    traffic.upstream,
-                    pool.label if pool is not None else "",
-                    self,
-                    exchange.reason,
-                )
-            )
+            context.access_log.append(self._record(duration_s, traffic.upstream))
+        if tap is not None:
+            tap(self._record(duration_s, traffic.upstream), exchange.fields.host)
         trace = self._trace
         if trace is not None:
             trace.end_attempt(self._status, "" if self._status else "given up")
             trace.finish(exchange, received, traffic.upstream)
             self._trace = None
+
+    def _record(self, duration_s: float, upstream: str) -> LogRecord:
+        """Return what logs get of the request."""
+        exchange, context = self._exchange, self._context
+        route, pool = exchange.route, exchange.pool
+        return (
+            context.clock.log_time,
+            exchange.origin.address,
+            exchange.method,
+            exchange.target,
+            exchange.client.version,
+            exchange.status,
+            exchange.bytes_sent,
+            duration_s,
+            exchange.fields,
+            exchange.request_id,
+            route.name if route is not None else "",
+            upstream,
+            pool.label if pool is not None else "",
+            self,
+            exchange.reason,
+        )
 
     @property
     def scheme(self) -> bytes:

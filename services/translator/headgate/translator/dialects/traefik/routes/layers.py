@@ -31,7 +31,7 @@ from headgate.translator.manifests.specs import Part, Spec, refuse, warn
 from headgate.translator.objects.document import identify
 from headgate.translator.world.graph import Lookups
 
-_MAX_CHILDREN: Final = 512
+MAX_CHILDREN: Final = 512
 """Routes below one object."""
 
 
@@ -63,7 +63,7 @@ def find_layer(
     for below in ordered:
         when = below.one.places[0].when
         cost_left -= route_cost(when, ())
-        if len(choices) == _MAX_CHILDREN or cost_left < 0:
+        if len(choices) == MAX_CHILDREN or cost_left < 0:
             message = f"{len(ordered)} routes are below this object by their parentRefs, which {TOO_COSTLY}"
             problems.append(refuse("TooMuchWork", "spec.routes", message))
             break

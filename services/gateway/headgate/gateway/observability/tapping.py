@@ -1,0 +1,107 @@
+"""Finished requests that somebody wishes to see: `headgate tail`.
+
+While nobody does, a request costs a look at one attribute. Wishes are heard over the bus, hold for some seconds, and
+what is told goes with the summaries of traffic: a bounded number of requests a second, and how many more there were.
+"""
+
+import random
+import time
+from collections.abc import Callable
+
+from headgate.common.stores import TrafficBoard
+from headgate.common.traffic import MAX_TAPPED, MAX_TAPS, TAP_S, Tap, TappedRequest
+from headgate.gateway.proxy.reports import LogRecord
+from headgate.gateway.proxy.stats import ProxyStats
+
+
+class Tapping:
+    """The wishes that one worker heeds, and what they have collected.
+
+    Args:
+        stats: of the proxy, which hands finished requests over while there are wishes.
+        clock: monotonic seconds.
+        draw: gives numbers from 0 to 1.
+    """
+
+    def __init__(
+        self, stats: ProxyStats, clock: Callable[[], float] = time.monotonic, draw: Callable[[], float] = random.random
+    ) -> None:
+        self._stats, self._clock, self._draw = stats, clock, draw
+        self._taps: dict[str, tuple[Tap, float]] = {}
+        """By id, with the time until which they are heeded."""
+        self._collected: list[TappedRequest] = []
+        self._untold = 0
+
+    async def run(self, board: TrafficBoard, table: str) -> None:
+        """Hear wishes until cancelled."""
+        async for tap in board.taps(table):
+            self.heed(tap)
+
+    def heed(self, tap: Tap) -> None:
+        """Heed a wish from now on, or for longer; one too many is passed over."""
+        self._forget_old()
+        if tap.id in self._taps or len(self._taps) < MAX_TAPS:
+            self._taps[tap.id] = tap, self._clock() + TAP_S
+            self._stats.tap = self.append
+
+    def take(self) -> tuple[tuple[TappedRequest, ...], int]:
+        """Return what was collected since this was asked last, and how many more requests there were."""
+        collected, untold = tuple(self._collected), self._untold
+        self._collected.clear()
+        self._untold = 0
+        self._forget_old()
+        return collected, untold
+
+    def _forget_old(self) -> None:
+        now = self._clock()
+        for old in [name for name, (_, until) in self._taps.items() if until < now]:
+            del self._taps[old]
+        if not self._taps:
+            self._stats.tap = None
+
+    def append(self, record: LogRecord, host: bytes) -> None:
+        """Note a finished request, if a wish is for it."""
+        taps = tuple(name for name, (tap, _) in self._taps.items() if self._is_meant(tap, record, host))
+        if not taps:
+            return
+        if len(self._collected) >= MAX_TAPPED:
+            self._untold += 1
+            return
+        _, client, method, target, _, status, sent, seconds, _, request_id, route, upstream, endpoint, _, reason = (
+            record
+        )
+        self._collected.append(
+            TappedRequest(
+                taps,
+                time.time(),
+                _text(method),
+                _text(host),
+                _text(target.partition(b"?")[0]),
+                status,
+                seconds,
+                sent,
+                _text(client),
+                _text(request_id),
+                route,
+                upstream,
+                endpoint,
+                reason,
+            )
+        )
+
+    def _is_meant(self, tap: Tap, record: LogRecord, host: bytes) -> bool:
+        _, client, _, target, _, status, _, seconds, _, request_id, route, *_ = record
+        return (
+            (not tap.statuses or status in tap.statuses or status // 100 in tap.statuses)
+            and seconds >= tap.slower_than_s
+            and (not tap.host or tap.host == _text(host))
+            and (not tap.route or tap.route in route)
+            and (not tap.path or _text(target).startswith(tap.path))
+            and (not tap.client or tap.client == _text(client))
+            and (not tap.request_id or tap.request_id == _text(request_id))
+            and (tap.share >= 1 or self._draw() < tap.share)
+        )
+
+
+def _text(part: bytes) -> str:
+    return part.decode("utf-8", "replace")
