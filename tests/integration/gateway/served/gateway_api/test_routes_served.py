@@ -255,6 +255,50 @@ async def test_a_request_that_takes_too_long_is_ended_with_504(timeouts: Any) ->
         assert await made.proxy.status() == 504
 
 
+# Retries and sessions
+
+
+class Failing:
+    """A server that answers with a status so many times, and then well."""
+
+    def __init__(self, status: int, times: int) -> None:
+        self._status, self._left = status, times
+
+    async def __call__(self, conversation: Conversation) -> None:
+        while True:
+            await conversation.request()
+            self._left -= 1
+            status = self._status if self._left >= 0 else 200
+            await conversation.send(b"HTTP/1.1 %d X\r\nContent-Length: 0\r\n\r\n" % status)
+
+
+@pytest.mark.parametrize(
+    ("retry", "method", "status"),
+    [
+        ({"codes": [503], "attempts": 3}, "GET", 200),
+        ({"codes": [503], "attempts": 1}, "GET", 503),
+        ({"codes": [500], "attempts": 3}, "GET", 503),
+        ({"codes": [503], "attempts": 3}, "POST", 503),
+        ({"attempts": 3}, "GET", 503),
+    ],
+)
+async def test_a_request_is_sent_again_after_the_statuses_of_its_rule(retry: Any, method: str, status: int) -> None:
+    async with world(failing=Failing(503, 2)) as made:
+        installed(made, route(to("failing", retry=retry)))
+        assert await made.proxy.status(method=method) == status
+
+
+async def test_a_client_keeps_to_the_service_that_served_it_first() -> None:
+    persistence = {"sessionName": "kept", "absoluteTimeout": "1h", "cookieConfig": {"lifetimeType": "Permanent"}}
+    async with world("one", "two") as made:
+        installed(made, route(to("one", "two", sessionPersistence=persistence)))
+        got = await made.proxy.get()
+        assert got["Set-Cookie"].startswith("kept=")
+        assert "Max-Age=3600" in got["Set-Cookie"]
+        assert set(await made.proxy.bodies(6, Cookie=got.cookie)) == {got.body.decode()}
+        assert set(await made.proxy.bodies(6)) == {"one", "two"}
+
+
 async def test_what_is_gone_is_served_no_more() -> None:
     async with world("web") as made:
         installed(made, route(to("web")))

@@ -124,6 +124,8 @@ def test_listeners_of_one_name_are_not_accepted() -> None:
 
 
 def test_fields_of_a_rule_that_are_not_followed_are_warned_of() -> None:
-    written = route(to("web", retry={"attempts": 3}, sessionPersistence={"type": "Cookie"}), hostnames=["a.example"])
+    persistence = {"type": "Header", "idleTimeout": "5m"}
+    written = route(to("web", sessionPersistence=persistence), hostnames=["a.example"])
     fields = [(problem.severity.value, problem.field) for problem in problems_of(written, "httproutes")]
-    assert fields == [("warning", "spec.rules[0].retry"), ("warning", "spec.rules[0].sessionPersistence")]
+    at = "spec.rules[0].sessionPersistence"
+    assert fields == [("warning", f"{at}.type"), ("warning", f"{at}.idleTimeout")]

@@ -132,6 +132,22 @@ HTTP_ROUTE_FIELDS: Final = (
     ),
     _row("rules[].timeouts.request", is_=Likeness.SAME),
     _row("rules[].timeouts.backendRequest", is_=Likeness.DIFFERENT, note="the time until the head of the answer"),
-    _row("rules[].retry", is_=Likeness.UNUSED, note="with a warning; the gateways' own rules of retries hold"),
-    _row("rules[].sessionPersistence", is_=Likeness.UNUSED, note="with a warning"),
+    _row(
+        "rules[].retry",
+        is_=Likeness.DIFFERENT,
+        note="connections that fail are a reason too; a request that a Service may have acted on is repeated only if "
+        "its method is idempotent, and within the budget of retries",
+    ),
+    _row(
+        "rules[].sessionPersistence",
+        is_=Likeness.SAME,
+        note="by a cookie, `headgate-session` if it has no name, over all Services of the rule",
+    ),
+    _row(
+        "rules[].sessionPersistence.type",
+        is_=Likeness.UNUSED,
+        value="Header",
+        note="`Header`: the rule is served without, with a warning",
+    ),
+    _row("rules[].sessionPersistence.idleTimeout", is_=Likeness.UNUSED, note="with a warning"),
 )

@@ -1,14 +1,17 @@
 """HTTPRoutes but for filters."""
 
-from typing import Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from headgate.common.resources import GATEWAY, GATEWAY_GROUP
+from headgate.common.table.sending import MAX_ATTEMPTS
 from headgate.translator.dialects.gateway_api.models.backend import BackendReference
 from headgate.translator.dialects.gateway_api.models.filters import RouteFilter
 from headgate.translator.dialects.gateway_api.models.names import Hostname, SectionName
 from headgate.translator.manifests.models import Model, Name, PortNumber, Seconds
+
+StatusCode = Annotated[int, Field(ge=400, le=599)]
 
 
 class ParentReference(Model):
@@ -70,6 +73,31 @@ class RuleTimeouts(Model):
     backend_request: Seconds | None = None
 
 
+class RuleRetry(Model):
+    """When a request is sent again (GEP-1731)."""
+
+    codes: tuple[StatusCode, ...] = ()
+    attempts: int | None = Field(default=None, ge=0, le=MAX_ATTEMPTS)
+    """Besides the first."""
+    backoff: Seconds | None = None
+
+
+class CookieConfig(Model):
+    """How long a cookie lasts."""
+
+    lifetime_type: Literal["Session", "Permanent"] = "Session"
+
+
+class SessionPersistence(Model):
+    """How clients keep to the Service's pod that served them first (GEP-1619)."""
+
+    session_name: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+$", max_length=128)] | None = None
+    type: Literal["Cookie", "Header"] = "Cookie"
+    absolute_timeout: Seconds | None = None
+    idle_timeout: Seconds | None = None
+    cookie_config: CookieConfig = CookieConfig()
+
+
 class RouteRule(Model):
     """A rule."""
 
@@ -79,5 +107,5 @@ class RouteRule(Model):
     filters: tuple[RouteFilter, ...] = ()
     backend_refs: tuple[WeightedBackend, ...] = ()
     timeouts: RuleTimeouts | None = None
-    retry: dict[str, Any] | None = None
-    session_persistence: dict[str, Any] | None = None
+    retry: RuleRetry | None = None
+    session_persistence: SessionPersistence | None = None

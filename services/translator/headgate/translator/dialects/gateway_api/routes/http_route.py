@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 from headgate.common.problems import Problem
 from headgate.common.resources import HTTP_ROUTE, JsonObject, ObjectRef
 from headgate.common.status import ConditionType
-from headgate.common.table import Backend, PluginUse, Provenance, Retries, Route, Timeouts
+from headgate.common.table import Backend, PluginUse, Provenance, Retries, Route, Stickiness, Timeouts
 from headgate.translator.dialects.gateway_api.models.route import RouteRule, RouteSettings, WeightedBackend
 from headgate.translator.dialects.gateway_api.routes.backends import (
     NO_SERVICE,
@@ -24,6 +24,12 @@ from headgate.translator.dialects.gateway_api.routes.backends import (
 from headgate.translator.dialects.gateway_api.routes.filters import Filters, read_filters
 from headgate.translator.dialects.gateway_api.routes.matching import MatchedRequests, read_matches
 from headgate.translator.dialects.gateway_api.routes.places import Places, find_places
+from headgate.translator.dialects.gateway_api.routes.sending import (
+    retries_of,
+    stickiness_of,
+    timeouts_of,
+    unfollowed,
+)
 from headgate.translator.dialects.gateway_api.stored import RouteFacts, read_facts
 from headgate.translator.fragments.fragment import BackendUse, Fragment, RouteClaim
 from headgate.translator.fragments.status_part import SaidCondition, StatusPart
@@ -47,6 +53,7 @@ class _Served(NamedTuple):
     uses: tuple[BackendUse, ...]
     timeouts: Timeouts = Timeouts()
     retries: Retries = Retries()
+    stickiness: Stickiness | None = None
     plugins: tuple[PluginUse, ...] = ()
     """Besides those of filters."""
     is_refused: bool = False
@@ -114,11 +121,7 @@ def _read(ref: ObjectRef, name: str, part: Part[RouteRule], lookups: Lookups, pr
         _destination(each, f"{field}.backendRefs[{i}]", matches, ref, lookups, problems)
         for i, each in enumerate(rule.backend_refs)
     ]
-    for unread, value in (("retry", rule.retry), ("sessionPersistence", rule.session_persistence)):
-        if value is not None:
-            problems.append(
-                warn("UnsupportedField", f"{field}.{unread}", "is not followed; the rule is served without it")
-            )
+    problems += unfollowed(rule, field)
     problems += own
     if filters is None:
         return _Rule(part, name, matches, _refused(ref, field, own))
@@ -129,28 +132,15 @@ def _read(ref: ObjectRef, name: str, part: Part[RouteRule], lookups: Lookups, pr
 
 def _serve(rule: RouteRule, filters: Filters, backends: RuleBackends, uses: tuple[BackendUse, ...]) -> _Served:
     is_answered = filters.redirect is not None
-    timeouts, retries = _timeouts(rule, backends.retries or Retries())
     return _Served(
         filters,
         () if is_answered else backends.backends,
         uses,
-        timeouts,
-        retries,
+        timeouts_of(rule),
+        retries_of(rule, backends.retries),
+        stickiness_of(rule.session_persistence),
         () if is_answered or backends.backends else (NO_SERVICE,),
     )
-
-
-def _timeouts(rule: RouteRule, retries: Retries) -> tuple[Timeouts, Retries]:
-    """Return how long a request may take, all in all and at one endpoint. 0 is no bound, as in Gateway API.
-
-    `retries` are those of a policy, which the rule's own bound goes before.
-    """
-    written = rule.timeouts
-    if written is None:
-        return Timeouts(), retries
-    if written.backend_request:
-        retries = retries.model_copy(update={"per_try_s": written.backend_request})
-    return (Timeouts(request_s=written.request) if written.request else Timeouts()), retries
 
 
 def _refused(ref: ObjectRef, field: str, own: Sequence[Problem]) -> _Served:
@@ -207,6 +197,7 @@ def _claims(ref: ObjectRef, rule: _Rule, places: Places) -> Iterator[RouteClaim]
         "mirrors": served.filters.mirrors,
         "timeouts": served.timeouts,
         "retries": served.retries,
+        "stickiness": served.stickiness,
     }
     name = f"{ref.cluster}/{ref.namespace}/{ref.name} {rule.name}"
     for host in places.hosts_of(by_origin=served.filters.depends_on_origin):
