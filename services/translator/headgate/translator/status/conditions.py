@@ -140,7 +140,7 @@ def as_said(facts: Facts, conditions: Iterable[DesiredCondition]) -> Iterator[De
 
     What stands in for a version with errors says nothing of that version.
     """
-    said = {} if facts.stand_in is not None else {one.type: DesiredCondition(*one) for one in facts.said}
+    said = {} if facts.stand_in is not None else {one.type: _say(*one) for one in facts.said}
     return (said.get(one.type, one) for one in conditions)
 
 
@@ -149,7 +149,7 @@ def of_parts(facts: Facts, as_a_whole: DesiredCondition, fleet: Fleet) -> Iterat
     ports = {report.name: report.port for report in facts.listeners if report.port}
     for part in facts.parts:
         found = {one.type: one for one in _of_part(part, facts, as_a_whole)}
-        found |= {one.type: DesiredCondition(*one) for one in part.said}
+        found |= {one.type: _say(*one) for one in part.said}
         port = ports.get(part.ref.name) if isinstance(part.ref, ListenerRef) else None
         served = found.get(ConditionType.PROGRAMMED)
         if port and served is not None and served.status == "True" and (closed := _closed(port, fleet)):

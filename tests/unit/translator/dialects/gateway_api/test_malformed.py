@@ -129,3 +129,20 @@ def test_fields_of_a_rule_that_are_not_followed_are_warned_of() -> None:
     fields = [(problem.severity.value, problem.field) for problem in problems_of(written, "httproutes")]
     at = "spec.rules[0].sessionPersistence"
     assert fields == [("warning", f"{at}.type"), ("warning", f"{at}.idleTimeout")]
+
+
+def test_a_rule_that_asks_for_too_many_routes_is_left_out_and_the_others_are_served() -> None:
+    many = to("web", matches=[prefix(f"/{number}") for number in range(1100)])
+    written = route(to("web"), many, hostnames=[f"h{number}.example" for number in range(10)])
+    (problem,) = problems_of(written, "httproutes")
+    assert (problem.reason, problem.field) == ("TooMuchWork", "spec.rules[1].matches")
+    assert "asks for 11000 combinations" in problem.message
+
+
+def test_a_condition_is_no_longer_than_api_servers_take() -> None:
+    rules = [to(*(f"gone-{rule}-{number}" for number in range(16))) for rule in range(16)]
+    status = Cluster(gateway(), route(*rules)).status(route(*rules))
+    assert status is not None
+    messages = {one["type"]: one["message"] for one in status["parents"][0]["conditions"]}
+    assert "gone-0-0 not found" in messages["ResolvedRefs"]
+    assert len(messages["ResolvedRefs"].encode()) <= 4096

@@ -23,7 +23,8 @@ from headgate.translator.dialects.gateway_api.routes.backends import (
 )
 from headgate.translator.dialects.gateway_api.routes.filters import Filters, read_filters
 from headgate.translator.dialects.gateway_api.routes.matching import MatchedRequests, read_matches
-from headgate.translator.dialects.gateway_api.routes.places import Places, find_places
+from headgate.translator.dialects.gateway_api.routes.places import PlacedHost, Places, find_places
+from headgate.translator.dialects.gateway_api.routes.redirects import Origin
 from headgate.translator.dialects.gateway_api.routes.sending import (
     retries_of,
     stickiness_of,
@@ -32,6 +33,7 @@ from headgate.translator.dialects.gateway_api.routes.sending import (
 )
 from headgate.translator.dialects.gateway_api.stored import RouteFacts, read_facts
 from headgate.translator.fragments.fragment import BackendUse, Fragment, RouteClaim
+from headgate.translator.fragments.route_cost import MAX_COST, TOO_COSTLY, route_cost
 from headgate.translator.fragments.status_part import SaidCondition, StatusPart
 from headgate.translator.fragments.upstream_refs import RefusalRef
 from headgate.translator.manifests.specs import Part, Spec, refuse, warn
@@ -41,6 +43,7 @@ from headgate.translator.world.graph import Lookups
 KIND: Final = HTTP_ROUTE.kind
 MAX_ROUTES: Final = 10_000
 """Routes of the table that one object may make."""
+_ANYWHERE: Final = Origin("http", 80)
 _REFERENCES: Final = ("RefNotPermitted", "InvalidKind", "BackendNotFound", "UnsupportedProtocol")
 """Reasons of what is wrong with references to Services."""
 
@@ -178,29 +181,33 @@ def _destination(
 def _within_bounds(
     ref: ObjectRef, rules: Sequence[_Rule], places: Places, problems: list[Problem]
 ) -> Iterator[RouteClaim]:
-    left = MAX_ROUTES
+    """Yield the routes that an object may have; a rule that asks for too many is left out and told."""
+    left, cost_left = MAX_ROUTES, MAX_COST
     for rule in rules:
-        claims = list(_claims(ref, rule, places))
-        if len(claims) > left:
-            message = f"{len(claims)} combinations of hosts and matches are too many: an HTTPRoute has {MAX_ROUTES}"
+        hosts = tuple(places.hosts_of(by_origin=rule.served.filters.depends_on_origin))
+        count = len(hosts) * len(rule.matches)
+        cost = sum(route_cost(each.when, rule.served.filters.plugins(each.prefix, _ANYWHERE)) for each in rule.matches)
+        if count > left or cost * len(hosts) > cost_left:
+            message = f"asks for {count} combinations of hosts and matches, which {TOO_COSTLY}"
             problems.append(refuse("TooMuchWork", f"{rule.part.field}.matches", message))
             continue
-        left -= len(claims)
-        yield from claims
+        left, cost_left = left - count, cost_left - cost * len(hosts)
+        yield from _claims(ref, rule, hosts)
 
 
-def _claims(ref: ObjectRef, rule: _Rule, places: Places) -> Iterator[RouteClaim]:
+def _claims(ref: ObjectRef, rule: _Rule, hosts: Sequence[PlacedHost]) -> Iterator[RouteClaim]:
     """Yield the routes of the table, one for each match and host."""
-    served = rule.served
+    served, field = rule.served, rule.part.field
     common: Mapping[str, Any] = {
         "backends": served.backends,
         "mirrors": served.filters.mirrors,
         "timeouts": served.timeouts,
         "retries": served.retries,
         "stickiness": served.stickiness,
+        "provenance": Provenance(cluster=ref.cluster, kind=KIND, namespace=ref.namespace, name=ref.name, rule=field),
     }
     name = f"{ref.cluster}/{ref.namespace}/{ref.name} {rule.name}"
-    for host in places.hosts_of(by_origin=served.filters.depends_on_origin):
+    for host in hosts:
         for match in rule.matches:
             route = Route(
                 name=f"{name}/{match.name}",
@@ -208,9 +215,6 @@ def _claims(ref: ObjectRef, rule: _Rule, places: Places) -> Iterator[RouteClaim]
                 when=match.when,
                 rank=match.rank,
                 plugins=(*served.filters.plugins(match.prefix, host.origin), *served.plugins),
-                provenance=Provenance(
-                    cluster=ref.cluster, kind=KIND, namespace=ref.namespace, name=ref.name, rule=rule.part.field
-                ),
                 **common,
             )
             yield RouteClaim(host.key, route, match.field, is_refused=served.is_refused)
