@@ -99,6 +99,7 @@ async def site(
     life_s: int = 3600,
     pebble_set: dict[str, str] | None = None,
     account_keys: dict[str, str] | None = None,
+    addresses: dict[str, list[str]] | None = None,
     **settings: str,
 ) -> AsyncIterator[Site]:
     """Run an authority, and two workers of a gateway on a folder of manifests."""
@@ -110,6 +111,8 @@ async def site(
         asked = {"http_port": stack.http_port, "https_port": stack.https_port}
         told_pebble = {"life_s": life_s, "environment": pebble_set, "account_keys": account_keys}
         async with pebble(tmp_path / "pebble", **asked, **told_pebble) as authority:
+            for host, found in (addresses or {}).items():
+                authority.names.records[(f"{host}.", "A")] = (1, found)
             write(folder, "web.yaml", *documents, service("web", web.port))
             told = {
                 "directory": authority.directory,
@@ -149,6 +152,44 @@ async def test_a_certificate_is_renewed_before_it_ends(tmp_path: Path, challenge
         first = await made.issued()
         assert await made.issued(after=first) != first
         assert made.authority.orders() >= 2
+
+
+async def conditions(stack: Stack) -> str:
+    """Return what `headgate status` says of the Ingress."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "headgate.cli", "status", "ingress/default/shop", f"--data-dir={stack.data_dir}"),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    async with asyncio.timeout(30):
+        printed, _ = await process.communicate()
+    return printed.decode()
+
+
+async def test_an_order_that_fails_is_said_and_made_again(tmp_path: Path) -> None:
+    async with site(tmp_path, ingress(), addresses={HOST: []}, retry_s="2") as made:
+
+        async def has_failed() -> bool:
+            return "CertificateFailed" in await conditions(made.stack)
+
+        await until(has_failed, BOUND_S)
+        assert "Pebble" not in (await made.certificate()).issuer.rfc4514_string()
+        failed = made.authority.orders()
+        assert failed >= 1
+        made.authority.names.records[(f"{HOST}.", "A")] = (1, ["127.0.0.1"])
+        await made.issued()
+        assert made.authority.orders() > failed
+        await made.stack.wait_for_log("Ingress default/shop: nothing is wrong any more")
+
+
+async def test_the_authority_may_want_a_certificate_renewed_early(tmp_path: Path) -> None:
+    async with site(tmp_path, ingress(), life_s=90 * 86400) as made:
+        first = await made.issued()
+        await made.authority.suggest(await made.certificate(), "2020-01-01T00:00:00Z", "2020-01-02T00:00:00Z")
+        await made.stack.stop()
+        await made.stack.start()
+        await made.issued(after=first)
+        assert made.authority.orders() == 2
 
 
 async def test_an_account_is_bound_to_one_that_the_authority_knows(tmp_path: Path) -> None:

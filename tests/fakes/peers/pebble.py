@@ -18,6 +18,7 @@ import dns.message
 import dns.rdatatype
 import pytest
 from cryptography import x509
+from cryptography.hazmat.primitives import serialization
 
 from fakes.gateway.ports import free_ports
 from fakes.gateway.tls import Authority
@@ -62,6 +63,17 @@ class Pebble:
     def orders(self) -> int:
         """Return how many orders were made."""
         return self.log.read_text().count("Added order ")
+
+    async def suggest(self, certificate: x509.Certificate, start: str, end: str) -> None:
+        """Have it say when it wants a certificate renewed."""
+        context = ssl.create_default_context(cafile=self.ca_file)
+        told = {
+            "certificate": certificate.public_bytes(serialization.Encoding.PEM).decode(),
+            "ariResponse": json.dumps({"suggestedWindow": {"start": start, "end": end}}),
+        }
+        url = f"{self.management}/set-renewal-info/"
+        async with aiohttp.ClientSession() as session, session.post(url, json=told, ssl=context) as answer:
+            assert answer.status == 200, await answer.text()
 
     async def root(self) -> str:
         """Return the root of the certificates that it issues, in PEM."""

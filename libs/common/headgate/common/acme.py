@@ -109,6 +109,18 @@ def _ref(kind: ResourceKind, table: str, name: str) -> ObjectRef:
     return ObjectRef(ACME_CLUSTER, kind.group, kind.resource, table, name)
 
 
+def removal_delta(ref: ObjectRef, now: datetime) -> Delta:
+    """Return what removes an object from the log."""
+    return Delta(
+        ref=ref,
+        operation=Operation.DELETE,
+        uid=f"{ref.resource}-{ref.namespace}-{ref.name}",
+        resource_version=now.isoformat(),
+        observed_at=now,
+        object=None,
+    )
+
+
 def state_delta(ref: ObjectRef, state: CertificateState | AccountState, now: datetime) -> Delta:
     """Return what goes into the log."""
     kind = ACME_CERTIFICATE if isinstance(state, CertificateState) else ACME_ACCOUNT

@@ -18,17 +18,20 @@ from nacl.public import PrivateKey
 from fakes.translator.deltas import applied, deleted, ingress
 from fakes.translator.loop import fill, heartbeat, running, settings, table_of, version_of
 from fakes.waiting import until, until_still
+from headgate.common.acme import ACME_CLUSTER
 from headgate.common.errors import StoreUnavailable
 from headgate.common.stores.memory.stores import MemoryStores
 from headgate.common.table import Certificate, Challenge, TableEntry
 from headgate.translator.leading.acme import accounts as accounts_module
 from headgate.translator.leading.acme import issuer as issuer_module
-from headgate.translator.leading.acme import schedule
+from headgate.translator.leading.acme import renewals, schedule
 from headgate.translator.leading.acme.authority import Order, Proof
 from headgate.translator.leading.acme.errors import OrderFailed
 from headgate.translator.leading.acme.issuer import Issuer
 from headgate.translator.loop import TranslatorLoop
+from headgate.translator.sources.ordered import ORDERED_CERTIFICATES
 from headgate.translator.world.resolver_settings import ResolverSettings
+from headgate.translator.world.world import EVERY
 
 
 class SimulatedAuthority:
@@ -42,6 +45,9 @@ class SimulatedAuthority:
         self.looks_at: Any = None
         """Called with the proofs of an order, when the issuer asks the authority to validate them."""
         self.registered = 0
+        self.renew_at: datetime | None = None
+        """That it says of every certificate."""
+        self.asked = 0
 
     def account(self, settings: ResolverSettings, _key: object, uri: str = "") -> "SimulatedAccount":
         return SimulatedAccount(self, settings, uri)
@@ -82,6 +88,11 @@ class SimulatedAccount:
         self.authority.orders.append(names)
         proofs = (Proof(name.removeprefix("*."), "token", "token.thumb", "record", None) for name in names)  # type: ignore[arg-type]
         return Order(request, tuple(proofs))  # type: ignore[arg-type]
+
+    def renewal_time(self, chain_pem: str) -> tuple[datetime | None, datetime]:
+        assert chain_pem.startswith("-----BEGIN")
+        self.authority.asked += 1
+        return self.authority.renew_at, datetime.now(UTC) + timedelta(seconds=0.05)
 
     def finish(self, order: Order) -> str:
         for proof in order.proofs:
@@ -138,6 +149,7 @@ async def site(tmp_path: Path, *manifests: Any, **values: Any) -> AsyncIterator[
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(accounts_module, "Authority", authority.account)
         patch.setattr(issuer_module, "LOOK_S", 0.02)
+        patch.setattr(issuer_module, "LOOK_AFTER_S", 0.02)
         patch.setattr(issuer_module, "POLL_S", 0.01)
         await fill(stores, *manifests)
         async with running(stores, **told) as loop:
@@ -380,3 +392,54 @@ async def test_what_cannot_be_ordered_is_said(tmp_path: Path, manifest: Any, rea
         await made.issued("good.test")
         assert reason in made.reasons(manifest)
         assert made.authority.orders == [("good.test",)]
+
+
+async def test_a_state_that_no_object_wants_is_removed_once_its_certificate_has_ended(tmp_path: Path) -> None:
+    authority, shop = SimulatedAuthority(), wanting("shop", "a.test")
+    authority.life = timedelta(seconds=2)
+    async with site(tmp_path, shop, wanting("other", "b.test"), authority=authority) as made:
+        await made.issued("a.test")
+        await made.issued("b.test")
+        await made.stores.log_writer.append(deleted(shop))
+
+        def states() -> set[tuple[str, ...]]:
+            key = ORDERED_CERTIFICATES.index_key(EVERY, ACME_CLUSTER, "default", "")
+            return {state.names for state in made.loop.translation.world.members(key)}
+
+        assert ("a.test",) in states()
+        await until(lambda: ("a.test",) not in states())
+        assert ("b.test",) in states()
+
+
+async def test_an_authority_may_want_a_certificate_renewed_early(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(renewals, "NEW", timedelta())
+    authority = SimulatedAuthority()
+    async with site(tmp_path, wanting("shop", "a.test"), authority=authority) as made:
+        await made.issued("a.test")
+        await until(lambda: authority.asked)
+        assert len(authority.orders) == 1
+        authority.renew_at = datetime.now(UTC) - timedelta(days=1)
+        await until(lambda: len(authority.orders) >= 2)
+
+
+async def test_a_certificate_that_was_just_ordered_is_not_asked_about(tmp_path: Path) -> None:
+    authority = SimulatedAuthority()
+    authority.renew_at = datetime.now(UTC) - timedelta(days=1)
+    async with site(tmp_path, wanting("shop", "a.test"), authority=authority) as made:
+        await made.issued("a.test")
+        await until_still(lambda: len(authority.orders))
+        assert (len(authority.orders), authority.asked) == (1, 0)
+
+
+async def test_certificates_of_a_short_life_are_not_asked_about(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(renewals, "NEW", timedelta())
+    authority = SimulatedAuthority()
+    authority.life = timedelta(hours=12)
+    async with site(tmp_path, wanting("shop", "a.test"), authority=authority) as made:
+        await made.issued("a.test")
+        await until_still(lambda: authority.asked)
+        assert authority.asked == 0

@@ -7,7 +7,7 @@ import pytest
 from headgate.common.acme import CertificateState, Failure, IssuedCertificate
 from headgate.common.sealing import SealedValue
 from headgate.translator.leading.acme.authority import read_retry_after
-from headgate.translator.leading.acme.schedule import LONGEST_PAUSE, due_at, failed
+from headgate.translator.leading.acme.schedule import LONGEST_PAUSE, due_at, failed, is_over
 
 NOW = datetime(2026, 11, 23, tzinfo=UTC)
 PAUSE = timedelta(minutes=5)
@@ -58,3 +58,26 @@ def test_what_the_authority_says_of_the_pause_counts_if_it_is_longer() -> None:
 def test_retry_after_is_seconds_or_a_date(text: str, seconds: float | None) -> None:
     found = read_retry_after(text)
     assert (found.total_seconds() if found is not None else None) == seconds
+
+
+def test_what_the_authority_says_of_a_renewal_goes_before_the_own_rule() -> None:
+    state = NEW.model_copy(update={"certificate": ISSUED})
+    assert due_at(state, PAUSE, NOW + timedelta(days=5)) == NOW + timedelta(days=5)
+    waiting = state.model_copy(update={"failure": FAILURE})
+    assert due_at(waiting, PAUSE, NOW) == FAILURE.retry_at
+
+
+@pytest.mark.parametrize(
+    ("changes", "after", "expected"),
+    [
+        ({}, timedelta(), True),
+        ({"certificate": ISSUED}, timedelta(days=89), False),
+        ({"certificate": ISSUED}, timedelta(days=90), True),
+        ({"ordered_at": NOW}, timedelta(hours=23), False),
+        ({"ordered_at": NOW}, timedelta(days=1), True),
+        ({"failure": FAILURE}, timedelta(days=61), False),
+        ({"failure": FAILURE}, timedelta(days=62), True),
+    ],
+)
+def test_a_state_is_over(changes: dict[str, object], after: timedelta, expected: bool) -> None:
+    assert is_over(NEW.model_copy(update=changes), NOW + after) is expected

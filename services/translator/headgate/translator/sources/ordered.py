@@ -16,13 +16,15 @@ from headgate.common.table import Certificate, Challenge, Provenance, challenge_
 from headgate.translator.fragments.fragment import CertificateRef, NameClaim
 from headgate.translator.manifests.specs import refuse, warn
 from headgate.translator.world.graph import Level, Lookups, Rule
-from headgate.translator.world.world import StoredKind
+from headgate.translator.world.world import EVERY, StoredKind
 
 MAX_NAMES: Final = 100
 """Of one certificate: Let's Encrypt takes no more."""
 _NAME = re.compile(r"(\*\.)?([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\.)+[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _DIGEST: Final = 12
-ORDERED_CERTIFICATES: StoredKind[CertificateState | None] = StoredKind(ACME_CERTIFICATE, CertificateState.read)
+ORDERED_CERTIFICATES: StoredKind[CertificateState | None] = StoredKind(
+    ACME_CERTIFICATE, CertificateState.read, indexes=(EVERY,)
+)
 ACCOUNTS: StoredKind[AccountState | None] = StoredKind(ACME_ACCOUNT, AccountState.read)
 
 

@@ -171,6 +171,15 @@ class Authority:
                 raise OrderFailed("the authority gave no certificate")
             return str(chain)
 
+    def renewal_time(self, chain_pem: str) -> tuple[datetime | None, datetime]:
+        """Return when the authority wants a certificate renewed (RFC 9773; None: it does not say), and when to ask
+        again. Raises OrderFailed.
+        """
+        with self._failing():
+            renew_at, ask_at = self._opened.renewal_time(chain_pem.encode())
+            # The library gives the second in local time, without saying so.
+            return None if renew_at is None else renew_at.astimezone(UTC), ask_at.astimezone(UTC)
+
     @property
     def _opened(self) -> acme.client.ClientV2:
         assert self._client is not None, "opened first"

@@ -14,9 +14,11 @@ from headgate.common.acme import (
     ACME_CLUSTER,
     AccountState,
     CertificateState,
+    IssuedCertificate,
     OpenChallenge,
     account_ref,
     certificate_ref,
+    removal_delta,
     state_delta,
 )
 from headgate.common.errors import StoreError
@@ -29,13 +31,18 @@ from headgate.translator.leading.acme.authority import Authority, Order, Proof
 from headgate.translator.leading.acme.dns_hook import run_hook
 from headgate.translator.leading.acme.errors import OrderFailed
 from headgate.translator.leading.acme.keys import answering_certificate, issued, make_request, new_key
-from headgate.translator.leading.acme.schedule import FailureBudget, due_at, failed
+from headgate.translator.leading.acme.renewals import Renewals
+from headgate.translator.leading.acme.schedule import FailureBudget, due_at, failed, is_over
 from headgate.translator.settings import TranslatorSettings
+from headgate.translator.sources.ordered import ORDERED_CERTIFICATES, ordered_ref
 from headgate.translator.translation import Translation
 from headgate.translator.world.resolver_settings import ResolverSettings
+from headgate.translator.world.world import EVERY
 
 _log = logging.getLogger(__name__)
 
+LOOK_AFTER_S: Final = 60.0
+"""Between two looks at what is left, and at renewals."""
 LOOK_S: Final = 1.0
 """Between two looks at what is wanted."""
 PARALLEL: Final = 4
@@ -80,6 +87,7 @@ class Issuer:
         self._running: dict[CertificateRef, asyncio.Task[None]] = {}
         self._turns = asyncio.Semaphore(PARALLEL)
         self._budget = FailureBudget()
+        self._renewals = Renewals(self.state)
 
     async def run(self) -> None:
         """Run until cancelled."""
@@ -88,15 +96,39 @@ class Issuer:
         sealer = Sealer(ACME_CLUSTER, recipients)
         key = load_or_create_key(settings.acme_key_file or settings.data_dir / _KEY_FILE)
         accounts = Accounts(settings.table, key, self._log, self._find_account)
+        looking_after = asyncio.create_task(self._look_after(accounts))
         try:
             while True:
                 self._look(sealer, accounts)
                 await asyncio.sleep(LOOK_S)
         finally:
-            for task in self._running.values():
+            tasks = (looking_after, *self._running.values())
+            for task in tasks:
                 task.cancel()
-            await asyncio.gather(*self._running.values(), return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)
             self._running.clear()
+
+    async def _look_after(self, accounts: Accounts) -> None:
+        """Ask about renewals, and remove what is not wanted any more, time and again."""
+        while True:
+            if self._surface.may_order:
+                try:
+                    await self._remove_unwanted()
+                except StoreError as error:
+                    _log.info("states of certificates wait to be removed", extra={"reason": str(error)})
+                wanted = [ref for ref in self._surface.translation.wanted if ref.resolver in self._resolvers]
+                await self._renewals.ask(wanted, lambda ref: accounts.open(ref.resolver, self._resolvers[ref.resolver]))
+            await asyncio.sleep(LOOK_AFTER_S)
+
+    async def _remove_unwanted(self) -> None:
+        translation, now = self._surface.translation, datetime.now(UTC)
+        table = self._settings.table
+        key = ORDERED_CERTIFICATES.index_key(EVERY, ACME_CLUSTER, table, "")
+        for state in translation.world.members(key):
+            ref = ordered_ref(table, state.resolver, state.names)
+            if ref not in translation.wanted and ref not in self._running and is_over(state, now):
+                await self._log.append(removal_delta(certificate_ref(ref.namespace, ref.secret), now))
+                _log.info("a certificate that no object wants is forgotten", extra={"names": ", ".join(ref.names)})
 
     def _look(self, sealer: Sealer, accounts: Accounts) -> None:
         for ref, task in list(self._running.items()):
@@ -109,7 +141,8 @@ class Issuer:
             if ref in self._running or ref.resolver not in self._resolvers:
                 continue
             resolver = self._resolvers[ref.resolver]
-            due = due_at(self.state(ref), resolver.first_pause)
+            state = self.state(ref)
+            due = due_at(state, resolver.first_pause, self._renewals.renew_at(ref, state.certificate))
             if (due is None or due <= now) and self._may_have(ref):
                 attempt = _Attempt(self, ref, resolver, sealer, accounts)
                 self._running[ref] = asyncio.create_task(self._in_turn(attempt))
@@ -141,6 +174,10 @@ class Issuer:
         if self._budget.is_spent(namespaces, now):
             shown = ", ".join("/".join(each) for each in sorted(namespaces))
             _log.warning("too many orders failed: those of a namespace wait", extra={"namespace": shown})
+
+    def note_issued(self, ref: CertificateRef, certificate: IssuedCertificate) -> None:
+        """Hear of a new certificate."""
+        self._renewals.note_issued(ref, certificate)
 
     def state(self, ref: CertificateRef) -> CertificateState:
         """Return how a certificate stands."""
@@ -238,6 +275,7 @@ class _Attempt(NamedTuple):
         order = await asyncio.to_thread(authority.begin, make_request(key, self.ref.names))
         chain = await self._prove(authority, order, begun)
         certificate = issued(chain, key, self.sealer)
+        self.issuer.note_issued(self.ref, certificate)
         return begun.model_copy(
             update={"certificate": certificate, "ordered_at": None, "challenges": (), "failure": None}
         )

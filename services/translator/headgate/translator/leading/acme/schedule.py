@@ -16,15 +16,19 @@ Namespace = tuple[str, str]
 """A cluster and a namespace of it."""
 
 
-def due_at(state: CertificateState | None, first_pause: timedelta) -> datetime | None:
+def due_at(
+    state: CertificateState | None, first_pause: timedelta, suggested: datetime | None = None
+) -> datetime | None:
     """Return when a certificate is to be ordered; None: at once.
+
+    `suggested` is when the authority wants it renewed; None: it has not said so.
 
     An order whose translator ended is begun again after the pause of a failure: it may have been the reason, and
     authorities count orders.
     """
     if state is None:
         return None
-    times = [] if state.certificate is None else [renew_at(state.certificate)]
+    times = [] if state.certificate is None else [suggested or renew_at(state.certificate)]
     if state.failure is not None:
         times.append(state.failure.retry_at)
     if state.ordered_at is not None:
@@ -35,6 +39,18 @@ def due_at(state: CertificateState | None, first_pause: timedelta) -> datetime |
 def renew_at(certificate: IssuedCertificate) -> datetime:
     """Return when two thirds of a certificate's life are over."""
     return certificate.not_before + (certificate.not_after - certificate.not_before) * 2 / 3
+
+
+def is_over(state: CertificateState, now: datetime) -> bool:
+    """Whether nothing is lost by forgetting a certificate that no object wants: it has ended, or there is none.
+
+    Failures, and orders that may be under way, are remembered for a day, so that an object that comes back does not
+    begin again.
+    """
+    if state.certificate is not None:
+        return state.certificate.not_after <= now
+    times = [state.ordered_at, state.failure.retry_at if state.failure is not None else None]
+    return all(time is None or time + LONGEST_PAUSE <= now for time in times)
 
 
 def failed(

@@ -7,6 +7,7 @@ import pytest
 from fakes.translator.deltas import ref_of
 from fakes.translator.traefik import ANY, route, rule
 from fakes.translator.traefik_routes import Routes
+from headgate.translator.dialects.traefik.routes import layers
 
 ABOVE = route({"match": ANY, "kind": "Rule"}, name="above")
 
@@ -43,7 +44,7 @@ def test_a_route_that_no_request_satisfies_is_left_out() -> None:
 
 
 def test_more_children_than_a_parent_may_have_are_left_out_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headgate.translator.dialects.traefik.routes.layers.MAX_CHILDREN", 1)
+    monkeypatch.setattr(layers, "MAX_CHILDREN", 1)
     made = Routes(ABOVE, below(rule("Path(`/`)"), rule("Path(`/long`)")))
     assert made.said() == [("error", "TooMuchWork", "spec.routes")]
     (layer,) = (one.first_match for one in made.groups if one.first_match is not None)
