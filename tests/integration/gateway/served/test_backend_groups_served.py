@@ -146,8 +146,8 @@ async def test_a_session_is_given_up_with_the_upstream_it_led_to() -> None:
             "backend group bad nests itself: bad -> other -> bad",
         ),
         (
-            [weighted("bad", within("1")), *(weighted(str(n), within(str(n + 1)), up("a", 0)) for n in range(1, 8))],
-            "backend group bad is nested deeper than 8 groups",
+            [weighted("bad", within("1")), *(weighted(str(n), within(str(n + 1)), up("a", 0)) for n in range(1, 16))],
+            "backend group bad is nested deeper than 16 groups",
         ),
         (
             [weighted("bad", up("a", plugins=(PluginUse(name="cors", config={"max_age": "x"}),)))],

@@ -58,7 +58,7 @@ def test_a_circle_is_the_fault_of_the_groups_on_it(key: str, expected: str) -> N
 def test_depth_is_bounded() -> None:
     deep = chain(MAX_DEPTH + 1)
     assert fault("g2", **deep) == ""
-    assert fault("g1", **deep) == "is nested deeper than 8 groups"
+    assert fault("g1", **deep) == "is nested deeper than 16 groups"
     assert fault("top", top=(["g1"], 1), **deep) == ""
 
 

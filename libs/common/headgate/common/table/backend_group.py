@@ -12,7 +12,7 @@ from headgate.common.table.mirror import Mirror
 from headgate.common.table.sending import Stickiness
 from headgate.common.table.upstream import HashKey
 
-MAX_DEPTH: Final = 8
+MAX_DEPTH: Final = 16
 """Groups on the way from a group to an upstream, itself included."""
 MAX_BACKENDS: Final = 1024
 """Backends of a group and of all groups within it; each counts once for each way that leads to it."""

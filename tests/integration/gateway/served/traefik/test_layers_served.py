@@ -6,10 +6,11 @@ import pytest
 
 from fakes.gateway.proxied import Conversation, answering
 from fakes.translator.applied import World, world
-from fakes.translator.traefik import ANY, middleware, route, rule
+from fakes.translator.traefik import ANY, middleware, resource, route, rule
 from headgate.translator.world.settings import TraefikSettings, TranslationSettings
 
 ABOVE = [{"name": "above"}]
+SERVICE = {"kind": "TraefikService"}
 
 
 def parent(*middlewares: Any, match: str = ANY, name: str = "above", **more: Any) -> Any:
@@ -240,3 +241,26 @@ async def test_children_of_another_class_are_not_served() -> None:
     async with world("one") as made:
         made.proxy.apply(parent(), other)
         assert await made.proxy.status() == 503
+
+
+@pytest.mark.parametrize(("count", "status"), [(4, 200), (5, 503)])
+async def test_layers_are_bounded(count: int, status: int) -> None:
+    listed = [parent(name="layer-0")]
+    for number in range(1, count):
+        above = [{"name": f"layer-{number - 1}"}]
+        between = {"match": "PathPrefix(`/`)", "kind": "Rule"}
+        listed.append(route(between, name=f"layer-{number}", spec={"parentRefs": above}))
+    nested = [
+        resource("TraefikService", f"s{number}", {"weighted": {"services": [{"name": f"s{number + 1}", **SERVICE}]}})
+        for number in range(4)
+    ]
+    nested.append(resource("TraefikService", "s4", {"weighted": {"services": [{"name": "one", "port": 80}]}}))
+    lowest = route(
+        rule("PathPrefix(`/`)", {"name": "s0", **SERVICE}, {"name": "one", "port": 80}),
+        name="lowest",
+        spec={"parentRefs": [{"name": f"layer-{count - 1}"}]},
+    )
+    async with world("one") as made:
+        made.proxy.apply(*nested, *listed, lowest)
+        assert [await made.proxy.status() for _ in range(2)] == [status] * 2
+        assert made.proxy.errors(lowest) == ([] if status == 200 else ["InvalidParent"])

@@ -33,6 +33,8 @@ from headgate.translator.world.graph import Lookups
 
 MAX_CHILDREN: Final = 512
 """Routes below one object."""
+_MAX_LAYERS: Final = 4
+"""Below one with entry points. Each takes two of the levels that groups of the table may have."""
 
 
 # Parents
@@ -111,6 +113,8 @@ def translate_child(
     faults = [] if lookups.is_assumed else list(_faults_of_parents(settings, ref, lookups))
     problems += faults
     is_led_to = len(faults) < len(settings.parent_refs)
+    if not is_led_to:
+        fault = fault or faults[0].message
     matched = read_rules(rules, whole, lookups, problems)
     below = find_layer(ref, matched, lookups, problems)
     served = [_serve(ref, one, fault, below, lookups, problems) for one in matched]
@@ -162,8 +166,11 @@ def _faults_of_parents(settings: RouteSettings, ref: ObjectRef, lookups: Lookups
                 "the services of a route out there"
             )
             yield refuse("InvalidParent", f"{field}.name", message, name)
-        elif not _is_reached(namespace, name, lookups):
+        elif (layers := _layers_above(namespace, name, lookups)) is None:
             message = f"no IngressRoute without parentRefs leads to {namespace}/{name}; no requests come from there"
+            yield refuse("InvalidParent", f"{field}.name", message, name)
+        elif layers >= _MAX_LAYERS:
+            message = f"has more than {_MAX_LAYERS} layers of parents; no requests come from there"
             yield refuse("InvalidParent", f"{field}.name", message, name)
 
 
@@ -176,24 +183,25 @@ def _routes(manifest: JsonObject) -> list[object]:
     return as_list(as_object(manifest.get("spec")).get("routes"))
 
 
-def _is_reached(namespace: str, name: str, lookups: Lookups) -> bool:
-    """Whether an object has entry points of its own, or one above it has."""
-    seen, waiting = {(namespace, name)}, [(namespace, name)]
-    while waiting:
-        own, name = waiting.pop()
-        manifest = _find(own, name, lookups)
-        if manifest is None:
-            continue
-        above = as_list(as_object(manifest.get("spec")).get("parentRefs"))
-        if not above:
-            return True
-        for reference in map(as_object, above):
-            where = as_text(reference.get("namespace")) or own, as_text(reference.get("name"))
-            is_near = where[0] == own or lookups.settings.traefik.allow_cross_namespace
-            if is_near and where not in seen:
-                seen.add(where)
-                waiting.append(where)
-    return False
+def _layers_above(namespace: str, name: str, lookups: Lookups) -> int | None:
+    """Return how many layers an object is below one without parents, by the shortest way; None: it is below none."""
+    seen, layer = {(namespace, name)}, [(namespace, name)]
+    count = 0
+    while layer:
+        above: list[tuple[str, str]] = []
+        for own, each in layer:
+            manifest = _find(own, each, lookups)
+            listed = as_list(as_object((manifest or {}).get("spec")).get("parentRefs"))
+            if manifest is not None and not listed:
+                return count
+            for reference in map(as_object, listed):
+                where = as_text(reference.get("namespace")) or own, as_text(reference.get("name"))
+                is_near = where[0] == own or lookups.settings.traefik.allow_cross_namespace
+                if is_near and where not in seen:
+                    seen.add(where)
+                    above.append(where)
+        layer, count = above, count + 1
+    return None
 
 
 def _serve(

@@ -31,7 +31,7 @@ from headgate.translator.world.graph import Lookups
 _KINDS: Final = {MIDDLEWARE.resource: MIDDLEWARE.kind}
 _MAX_WEIGHT: Final = 1_000_000
 _MAX_NESTED: Final = 5
-"""TraefikServices within each other; the table has groups of eight levels."""
+"""TraefikServices within each other; the table has groups of more levels."""
 _MAX_SERVICES: Final = 512
 """That one route leads to."""
 
