@@ -18,6 +18,7 @@ import yaml
 from fakes.translator.deltas import applied, tls_secret
 from headgate.common.deltas import Delta
 from headgate.common.table import (
+    BackendGroup,
     Certificate,
     Consumer,
     Endpoint,
@@ -103,6 +104,7 @@ def describe(offline: Offline) -> dict[str, Any]:
         "tls": {each.key: _plain(each.tls) for each in offline.entries if isinstance(each, VirtualHost) and each.tls},
         "streams": {each.key: _plain(each, "key") for each in offline.entries if isinstance(each, StreamRoute)},
         "listeners": {each.key: _plain(each, "key") for each in offline.entries if isinstance(each, Listener)},
+        "groups": {each.key: _plain(each, "key") for each in offline.entries if isinstance(each, BackendGroup)},
         "consumers": {each.key: _plain(each, "key") for each in offline.entries if isinstance(each, Consumer)},
         "unmatched": {
             each.key: each.unmatched
@@ -124,7 +126,7 @@ def _route(route: Route) -> str | dict[str, Any]:
 
 
 def _where(route: Route) -> str:
-    backends = ", ".join(backend.upstream for backend in route.backends)
+    backends = ", ".join(backend.target for backend in route.backends)
     source = f"{route.provenance.cluster}/{route.provenance.namespace}/{route.provenance.name} {route.provenance.rule}"
     return f"{route.path.type} {route.path.value} -> {backends} by {source}"
 

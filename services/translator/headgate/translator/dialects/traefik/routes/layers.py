@@ -80,7 +80,8 @@ def find_layer(
 
 def _key(cluster: str, namespace: str, name: str, route: str) -> str:
     """Return the key of the group that a route of a child is, or that of all below an object."""
-    return f"{cluster}/{namespace}/ingressroutes/{name}/{route}/below"
+    of_route = f"/{route}" if route else ""
+    return f"{cluster}/{namespace}/ingressroutes/{name}{of_route}/below"
 
 
 def _children(ref: ObjectRef, lookups: Lookups) -> Iterator[tuple[str, str, JsonObject]]:
