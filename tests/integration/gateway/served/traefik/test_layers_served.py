@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from fakes.gateway.proxied import Conversation, answering
-from fakes.translator.applied import World, world
+from fakes.translator.applied import World, switching, world
 from fakes.translator.traefik import ANY, middleware, resource, route, rule
 from headgate.translator.world.settings import TraefikSettings, TranslationSettings
 
@@ -264,3 +264,47 @@ async def test_layers_are_bounded(count: int, status: int) -> None:
         made.proxy.apply(*nested, *listed, lowest)
         assert [await made.proxy.status() for _ in range(2)] == [status] * 2
         assert made.proxy.errors(lowest) == ([] if status == 200 else ["InvalidParent"])
+
+
+async def test_a_fallback_stands_in_below_a_parent() -> None:
+    broken = answering(b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n")
+    pair = {"service": {"name": "one", "port": 80}, "fallback": {"name": "two", "port": 80}}
+    spec = {"failover": {**pair, "errors": {"status": ["500-599"]}}}
+    below = route(
+        rule("Header(`X-Role`, `admin`)", {"name": "pair", **SERVICE}), name="below", spec={"parentRefs": ABOVE}
+    )
+    async with world("two", one=broken) as made:
+        made.proxy.apply(
+            sets("tells", X_Role="admin"), parent("tells"), resource("TraefikService", "pair", spec), below
+        )
+        assert (await made.proxy.get()).body == b"two"
+        assert b"x-role: admin\r\n" in made.servers["two"].heads[-1].lower()
+        assert made.proxy.problems(below) == ["UnsupportedField"]
+
+
+async def test_requests_are_sent_again_as_the_parent_says() -> None:
+    counts = [0]
+
+    async def flaky(conversation: Conversation) -> None:
+        while True:
+            await conversation.request()
+            counts[0] += 1
+            status = b"503 Service Unavailable" if counts[0] == 1 else b"200 OK"
+            await conversation.send(b"HTTP/1.1 %b\r\nContent-Length: 0\r\n\r\n" % status)
+
+    again = middleware("again", retry={"attempts": 3, "status": ["503"]})
+    async with world(one=flaky) as made:
+        made.proxy.apply(again, parent("again"), child("PathPrefix(`/`)", "one"))
+        assert await made.proxy.status() == 200
+        assert counts == [2]
+
+
+async def test_bodies_and_websockets_pass_layers() -> None:
+    async with world("one", socket=switching) as made:
+        made.proxy.apply(parent(), child("Method(`POST`)", "one"), child("Method(`GET`)", "socket"))
+        assert (await made.proxy.post(b"x" * 100_000)).body == b"one"
+        client = await made.proxy.offer_websocket()
+        assert (await client.head()).startswith(b"HTTP/1.1 101 ")
+        await client.send(b"echo")
+        assert await client.exactly(4) == b"echo"
+        client.close()

@@ -37,6 +37,17 @@ async def test_a_rule_takes_what_it_takes_in_traefik(case: Case) -> None:
         assert [each for each in case.leaves if await _status(made, each) not in _NOT_TAKEN] == []
 
 
+@pytest.mark.parametrize("case", listed(_CASES, Case))
+async def test_a_rule_takes_the_same_below_another(case: Case) -> None:
+    only = route(rule(case.rule, syntax=case.syntax), name="below", spec={"parentRefs": [{"name": "above"}]})
+    async with world("web", proxy_protocol=True) as made:
+        made.proxy.apply(route({"match": "PathPrefix(`/`)", "kind": "Rule"}, name="above"), only)
+        assert bool({"InvalidRule", "InvalidValue"} & {*made.proxy.errors(only)}) is case.refused
+        assert [(each, await _status(made, each)) for each in case.takes] == [(each, 200) for each in case.takes]
+        left = _NOT_TAKEN if case.takes else (*_NOT_TAKEN, 503)
+        assert [each for each in case.leaves if await _status(made, each) not in left] == []
+
+
 async def _status(made: World, asked: Any) -> int:
     """Ask for a URL; headers, a method or the client's address may be said besides."""
     said = {"url": asked} if isinstance(asked, str) else asked
