@@ -54,6 +54,7 @@ PLUGINS = (
     "runtime/requests",
     "runtime/run",
     "runtime/streamed_answer",
+    "runtime/subrequests",
     "runtime/upstream_calls",
 )
 """What carries a request through its plugins. These themselves derive from an interpreted class, as anybody's do."""

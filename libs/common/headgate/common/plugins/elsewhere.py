@@ -22,6 +22,7 @@ ELSEWHERE: Final[Mapping[str, str]] = {
     ),
     **dict.fromkeys(("skywalking", "zipkin"), _TRACES),
     **dict.fromkeys(("rocketmq-logger", "sls-logger", "tencent-cloud-cls"), _LOGS),
+    "batch-requests": "public-api shows its page, /apisix/batch-requests, without it",
     **dict.fromkeys(("node-status", "server-info"), "`headgate status` says how the gateways are"),
 }
 """By name."""

@@ -56,6 +56,7 @@ _GUARDS = frozenset(
 """Plugins of gateways that keep requests out."""
 _HARMLESS = frozenset(
     (
+        "batch-requests",
         "error-log-logger",
         "inspect",
         "lago",

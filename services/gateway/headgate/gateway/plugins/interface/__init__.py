@@ -32,11 +32,12 @@ from headgate.gateway.plugins.interface.services import (
     no_sessions,
     no_upstreams,
 )
-from headgate.gateway.plugins.interface.sources import BodySource, BodyStream
+from headgate.gateway.plugins.interface.sources import Asked, BodySource, BodyStream
 from headgate.gateway.plugins.interface.targets import Endpoints, NoEndpoints
 from headgate.gateway.proxy.errors import BodyTooLarge, BuffersFull
 
 __all__ = [
+    "Asked",
     "BadHeader",
     "BodyFilter",
     "BodySource",

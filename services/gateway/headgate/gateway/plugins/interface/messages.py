@@ -14,7 +14,15 @@ from pydantic import JsonValue
 
 from headgate.gateway.plugins.interface.headers import Headers
 from headgate.gateway.plugins.interface.pacing import Pacing
-from headgate.gateway.plugins.interface.sources import AnswerSource, BodySource, BodyStream, NoBody, Wire, collect
+from headgate.gateway.plugins.interface.sources import (
+    AnswerSource,
+    Asked,
+    BodySource,
+    BodyStream,
+    NoBody,
+    Wire,
+    collect,
+)
 from headgate.gateway.proxy.errors import BodyTooLarge
 from headgate.gateway.proxy.heads.grammar import HOST, TOKEN
 from headgate.gateway.proxy.heads.own import error_text, printable
@@ -268,6 +276,16 @@ class Request:
         """Let go of the client's connection and of the answer: the request has ended."""
         self._source = self._wire = _NO_BODY
         self.response = None
+
+    async def dispatch(self, asked: Asked, *, timeout_s: float, max_body: int) -> "Response":
+        """Serve another request as if the client had sent it over the same connection; return the whole answer.
+
+        Raises:
+            TimeoutError: there is none in time.
+            OSError: the request cannot be sent, comes from such a request itself, or its answer was cut off.
+            BodyTooLarge: the answer's body has more than `max_body` bytes.
+        """
+        return await self._wire.dispatch(asked, timeout_s=timeout_s, max_body=max_body)
 
     def replace_body(self, body: bytes) -> None:
         """Send this instead of what the client sends."""

@@ -1,8 +1,12 @@
 """Where the rest of a message comes from while a plugin has it: protocols, and what stands for them."""
 
-from typing import Protocol
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from headgate.gateway.proxy.errors import BodyTooLarge
+
+if TYPE_CHECKING:
+    from headgate.gateway.plugins.interface.messages import Response
 
 
 class BodySource(Protocol):
@@ -46,9 +50,27 @@ class Wire(Protocol):
         `Request.claims`), or `upstream_addr`, the endpoint that is asked; empty if it is not known.
         """
 
+    async def dispatch(self, asked: "Asked", *, timeout_s: float, max_body: int) -> "Response":
+        """Serve another request as if the client had sent it over the same connection; see `Request.dispatch`."""
+
+
+class Asked(NamedTuple):
+    """A request that a plugin makes in the name of a client."""
+
+    method: str
+    target: str
+    """Path and query."""
+    headers: Sequence[tuple[str, str]]
+    """In any order, with `Host`; what says who the client is, and what frames the message, is not taken from here."""
+    body: bytes
+
 
 class NoBody:
     """The body of a message that has none."""
+
+    async def dispatch(self, asked: Asked, *, timeout_s: float, max_body: int) -> "Response":
+        """Raise ConnectionRefusedError: there is no connection."""
+        raise ConnectionRefusedError("the request has no connection")
 
     def fact(self, name: str) -> str:
         """Return nothing."""

@@ -13,12 +13,14 @@ from headgate.gateway.plugins.interface.errors import PluginFailed
 from headgate.gateway.plugins.interface.headers import Headers
 from headgate.gateway.plugins.interface.messages import Response
 from headgate.gateway.plugins.interface.plugin import BodyFilter
+from headgate.gateway.plugins.interface.sources import Asked
 from headgate.gateway.plugins.runtime.answer_run import AnswerRun
 from headgate.gateway.plugins.runtime.backend_stage import BackendStage, Chain, go_way
 from headgate.gateway.plugins.runtime.chain import PluginChain
 from headgate.gateway.plugins.runtime.chosen_upstream import ChosenUpstream
 from headgate.gateway.plugins.runtime.hook_wait import HookWait
 from headgate.gateway.plugins.runtime.requests import fact_of, request_of
+from headgate.gateway.plugins.runtime.subrequests import dispatch
 from headgate.gateway.proxy.errors import BodyTooLarge
 from headgate.gateway.proxy.exchange.exchange import Exchange
 from headgate.gateway.proxy.heads.head import AnswerHead
@@ -273,6 +275,10 @@ class PluginRun(HookRun):
         if name == "claims_are_believed":
             return "1" if exchange.fields.passes_claims else ""
         return fact_of(exchange.client.peer, name, is_client=exchange.origin is exchange.client.peer)
+
+    async def dispatch(self, asked: Asked, *, timeout_s: float, max_body: int) -> Response:
+        """Serve another request of the same client; the `Wire` of the request."""
+        return await dispatch(self._exchange, asked, timeout_s=timeout_s, max_body=max_body)
 
     def body_read(self, body: bytes) -> None:
         """Take the body that a hook waits for."""

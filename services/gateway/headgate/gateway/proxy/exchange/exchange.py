@@ -107,6 +107,11 @@ class Exchange(ActiveRequest):
         self.attempts.note_upstream(state)
 
     @property
+    def context(self) -> ProxyContext:
+        """What its connection has in common with others."""
+        return self._context
+
+    @property
     def buffers(self) -> MemoryBudget:
         """What all bodies that the worker holds may take."""
         return self._context.buffers

@@ -327,7 +327,7 @@ GATEWAY_PROXY_FIELDS: Final = (
         note="`log_format*` of loggers, `path` of `file-logger`; `host`, `port`, `protocol`, `timeout` of `loggly`; "
         "`host`, `port`, `namespace`, `constant_tags` of `datadog`; `spec_url_ttl` of `oas-validator`; `limit_header`, "
         "`remaining_header`, `reset_header` of `limit-count`; `allow_origins` of `cors`; `model`, `policy` of "
-        "`authz-casbin`. Other metadata is not used, and the status names it. It is for plugins of objects of a class",
+        "`authz-casbin`. Other metadata is not used, and the status names it. It holds for objects of the class",
     ),
     FieldVerdict(
         fields=("provider",),

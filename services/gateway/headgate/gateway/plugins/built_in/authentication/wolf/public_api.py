@@ -1,13 +1,15 @@
-"""`public-api`: show a page of the gateway's own at a route: its metrics, or where users of wolf log in.
+"""`public-api`: show a page of the gateway's own at a route: its metrics, where users of wolf log in, or for batches.
 
 `/apisix/prometheus/metrics` are the metrics; `/apisix/plugin/wolf-rbac/login` (POST), `.../change_pwd` (PUT) and
 `.../user_info` (GET) are for users of `wolf-rbac`, with the consumers of this gateway.
+`/apisix/batch-requests` (POST) serves the requests of a `pipeline` one after the other, and answers with their answers.
 """
 
 from collections.abc import Awaitable
 
 from headgate.common.plugins.observability.prometheus import PublicApiConfig
 from headgate.gateway.plugins.built_in.authentication.wolf.pages import find_wolf_page, show_wolf_page
+from headgate.gateway.plugins.built_in.traffic.batch_requests import BATCH_PAGE, show_batch_page
 from headgate.gateway.plugins.interface import Foreseen, Plugin, Request, Response
 from headgate.gateway.plugins.interface.errors import Unforeseeable
 
@@ -29,6 +31,8 @@ class PublicApi(Plugin[PublicApiConfig]):
         page = self.config.uri or request.path
         if page == _METRICS:
             return self.services.metrics()
+        if page == BATCH_PAGE:
+            return show_batch_page(request)
         wolf = find_wolf_page(page)
         if wolf:
             return show_wolf_page(wolf, self.services, request)
@@ -39,6 +43,6 @@ class PublicApi(Plugin[PublicApiConfig]):
         page = self.config.uri or request.path
         if page == _METRICS:
             return Response(200, reason="the metrics of the gateway")
-        if find_wolf_page(page):
+        if page == BATCH_PAGE or find_wolf_page(page):
             raise Unforeseeable(self.unforeseen)
         return self.on_request(request)
