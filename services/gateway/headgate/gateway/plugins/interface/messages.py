@@ -285,7 +285,8 @@ class Request:
             OSError: the request cannot be sent, comes from such a request itself, or its answer was cut off.
             BodyTooLarge: the answer's body has more than `max_body` bytes.
         """
-        return await self._wire.dispatch(asked, timeout_s=timeout_s, max_body=max_body)
+        status, headers, body = await self._wire.dispatch(asked, timeout_s=timeout_s, max_body=max_body)
+        return Response(status, headers, body, from_upstream=True)
 
     def replace_body(self, body: bytes) -> None:
         """Send this instead of what the client sends."""

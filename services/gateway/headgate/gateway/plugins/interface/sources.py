@@ -1,12 +1,10 @@
 """Where the rest of a message comes from while a plugin has it: protocols, and what stands for them."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
+from headgate.gateway.plugins.interface.headers import Headers
 from headgate.gateway.proxy.errors import BodyTooLarge
-
-if TYPE_CHECKING:
-    from headgate.gateway.plugins.interface.messages import Response
 
 
 class BodySource(Protocol):
@@ -50,7 +48,7 @@ class Wire(Protocol):
         `Request.claims`), or `upstream_addr`, the endpoint that is asked; empty if it is not known.
         """
 
-    async def dispatch(self, asked: "Asked", *, timeout_s: float, max_body: int) -> "Response":
+    async def dispatch(self, asked: "Asked", *, timeout_s: float, max_body: int) -> "Answered":
         """Serve another request as if the client had sent it over the same connection; see `Request.dispatch`."""
 
 
@@ -65,10 +63,18 @@ class Asked(NamedTuple):
     body: bytes
 
 
+class Answered(NamedTuple):
+    """The whole answer to it."""
+
+    status: int
+    headers: Headers
+    body: bytes
+
+
 class NoBody:
     """The body of a message that has none."""
 
-    async def dispatch(self, asked: Asked, *, timeout_s: float, max_body: int) -> "Response":
+    async def dispatch(self, asked: Asked, *, timeout_s: float, max_body: int) -> Answered:
         """Raise ConnectionRefusedError: there is no connection."""
         raise ConnectionRefusedError("the request has no connection")
 

@@ -13,7 +13,7 @@ from headgate.gateway.plugins.interface.errors import PluginFailed
 from headgate.gateway.plugins.interface.headers import Headers
 from headgate.gateway.plugins.interface.messages import Response
 from headgate.gateway.plugins.interface.plugin import BodyFilter
-from headgate.gateway.plugins.interface.sources import Asked
+from headgate.gateway.plugins.interface.sources import Answered, Asked
 from headgate.gateway.plugins.runtime.answer_run import AnswerRun
 from headgate.gateway.plugins.runtime.backend_stage import BackendStage, Chain, go_way
 from headgate.gateway.plugins.runtime.chain import PluginChain
@@ -276,7 +276,7 @@ class PluginRun(HookRun):
             return "1" if exchange.fields.passes_claims else ""
         return fact_of(exchange.client.peer, name, is_client=exchange.origin is exchange.client.peer)
 
-    async def dispatch(self, asked: Asked, *, timeout_s: float, max_body: int) -> Response:
+    async def dispatch(self, asked: Asked, *, timeout_s: float, max_body: int) -> Answered:
         """Serve another request of the same client; the `Wire` of the request."""
         return await dispatch(self._exchange, asked, timeout_s=timeout_s, max_body=max_body)
 

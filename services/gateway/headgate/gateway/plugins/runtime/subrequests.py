@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from headgate.common.plugins.fields import HEADER_NAME, BadHeader, checked_value
 from headgate.gateway.plugins.interface.headers import Headers
 from headgate.gateway.plugins.interface.messages import Response
-from headgate.gateway.plugins.interface.sources import Asked
+from headgate.gateway.plugins.interface.sources import Answered, Asked
 from headgate.gateway.plugins.runtime.upstream_calls import Call
 from headgate.gateway.proxy.errors import BadMessage
 from headgate.gateway.proxy.heads.reading import read_request_fields
@@ -50,7 +50,7 @@ class SubRequest(Call):
         self.outcome.set_result(Response(answer.status, headers, b"".join(self._pieces), from_upstream=True))
 
 
-async def dispatch(outer: "Exchange", asked: Asked, *, timeout_s: float, max_body: int) -> Response:
+async def dispatch(outer: "Exchange", asked: Asked, *, timeout_s: float, max_body: int) -> Answered:
     """Serve a request that belongs to another one; see `Request.dispatch`."""
     if isinstance(outer.client, SubRequest):
         raise ConnectionRefusedError("a request that a plugin has made makes no further ones")
@@ -78,7 +78,8 @@ async def dispatch(outer: "Exchange", asked: Asked, *, timeout_s: float, max_bod
         async with asyncio.timeout(timeout_s):
             exchange.begin(asked.method.encode("latin-1"), target, fields)
             exchange.dispatch(target.partition(b"?")[0], body, done=True)
-            return await call.outcome
+            answer = await call.outcome
+            return Answered(answer.status, answer.headers, answer.body or b"")
     finally:
         exchange.abandon()
 
