@@ -1,17 +1,24 @@
 """Calls of gRPC for requests of HTTP, by the cases of Apache APISIX (t/plugin/grpc-transcode*.t)."""
 
+import asyncio
 import base64
 import json
 from typing import Any
 
+import aiohttp
+import grpc
 import pytest
 from google.protobuf import descriptor_pb2
 
+from fakes.gateway.proxied import OK, answering, proxied
 from headgate.common.plugins.checking import check_use
 from headgate.common.plugins.errors import PluginFault
 from headgate.common.plugins.transformation.protobuf_methods import find_method, status_message
 from headgate.common.table import PluginUse
+from headgate.gateway.model.connection import ConnectionSpec
 from headgate.gateway.plugins.interface import Headers, Request, Response
+from headgate.gateway.plugins.runtime.run import RoutePlugins
+from headgate.gateway.proxy.policies import RoutePolicies
 from unit.gateway.plugins.running import answered, asked, chain, request
 
 FIELD = descriptor_pb2.FieldDescriptorProto
@@ -222,3 +229,44 @@ def test_a_wrong_configuration_says_what_is_wrong(changes, told) -> None:
     config = {name: value for name, value in {**NAMES, **changes}.items() if value is not None}
     with pytest.raises(PluginFault, match=told):
         check_use(PluginUse(name="grpc-transcode", config=config))
+
+
+class Greeter(grpc.GenericRpcHandler):
+    """A service of the gRPC authors' library."""
+
+    def service(self, call: Any) -> Any:
+        return grpc.unary_unary_rpc_method_handler(self._say_hello) if call.method.endswith("/SayHello") else None
+
+    async def _say_hello(self, raw: bytes, context: Any) -> bytes:
+        asked = MESSAGE.FromString(raw)
+        if asked.name == "nobody":
+            await context.abort(grpc.StatusCode.NOT_FOUND, "gone")
+        if asked.name == "slow":
+            await asyncio.sleep(5)
+        reply: bytes = MESSAGE(name=f"Hello {asked.name}").SerializeToString()
+        return reply
+
+
+async def test_a_service_is_called_through_the_proxy() -> None:
+    server = grpc.aio.server(options=[("grpc.so_reuseport", 0)])
+    server.add_generic_rpc_handlers((Greeter(),))
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    try:
+        async with proxied(answering(OK)) as proxy, aiohttp.ClientSession() as client:
+            proxy.target.pools = [proxy.pools.get("127.0.0.1", port, ConnectionSpec("h2c"))]
+            proxy.target.policies = RoutePolicies()
+            proxy.target.policies.hooks = RoutePlugins(
+                chain(("grpc-transcode", {**NAMES, **NO_DEFAULTS, "deadline": 200}))
+            )
+            url = f"http://127.0.0.1:{proxy.port}/grpctest"
+            async with client.post(url, json={"name": "world"}) as answer:
+                assert (answer.status, await answer.json()) == (200, {**EMPTY, "name": "Hello world"})
+            async with client.get(url, params={"name": "you"}) as answer:
+                assert (await answer.json())["name"] == "Hello you"
+            async with client.get(url, params={"name": "nobody"}) as answer:
+                assert (answer.status, await answer.read()) == (404, b"")
+            async with client.get(url, params={"name": "slow"}) as answer:
+                assert answer.status == 504
+    finally:
+        await server.stop(None)
