@@ -10,7 +10,9 @@ from headgate.gateway.plugins.built_in.ai import protocols
 from headgate.gateway.plugins.built_in.ai.bodies import Body
 from headgate.gateway.plugins.interface import Headers, Request, is_reserved
 
-_NOT_FORWARDED: Final = frozenset(("accept-encoding", "content-type", "content-encoding", "expect"))
+_NOT_FORWARDED: Final = frozenset(
+    ("accept-encoding", "content-type", "content-encoding", "expect", "forwarded", "x-real-ip")
+)
 
 
 class _Form(NamedTuple):
@@ -143,9 +145,7 @@ def _headers(instance: AiInstance, request: Request) -> Headers:
     """Return the client's headers, with those that the provider is shown."""
     own = {name.lower() for name in instance.auth.header}
     forwarded = (
-        (name, value)
-        for name, value in request.headers
-        if name.lower() not in own and name.lower() not in _NOT_FORWARDED and not is_reserved(name)
+        (name, value) for name, value in request.headers if name.lower() not in own and _is_forwarded(name.lower())
     )
     headers = Headers(forwarded)
     for name, secret in instance.auth.header.items():
@@ -153,3 +153,8 @@ def _headers(instance: AiInstance, request: Request) -> Headers:
             headers.set(name, secret.reveal())
     headers.set("Content-Type", "application/json")
     return headers
+
+
+def _is_forwarded(name: str) -> bool:
+    """Whether a provider gets a header of the client; who the client is concerns it as little as what frames bodies."""
+    return not (name in _NOT_FORWARDED or name.startswith("x-forwarded-") or is_reserved(name))
