@@ -153,9 +153,9 @@ async def test_fields_are_set_as_configured(config, expected) -> None:
             b"unsupported content-type: text/plain, only application/json is supported",
         ),
         (
-            asking(CHAT_REQUEST, "/v1/messages"),
+            asking({**CHAT_REQUEST, "input": "x"}, "/v1/converse"),
             400,
-            b"provider openai does not support anthropic-messages protocol "
+            b"provider openai does not support bedrock-converse protocol "
             b"(supported: openai-chat, openai-responses, openai-embeddings)",
         ),
         (asking({"messages": ["x" * 2000]}), 413, None),

@@ -97,7 +97,7 @@ async def test_the_client_is_whoever_sent_the_batch() -> None:
 
 async def test_what_a_trusted_proxy_says_of_the_client_counts_for_its_requests() -> None:
     batch = {"headers": {"X-Forwarded-For": "203.0.113.9"}, "pipeline": [{"path": "/b"}]}
-    async with batching(trusted_proxies=["127.0.0.0/8"]) as proxy:
+    async with batching(trusted_proxies=("127.0.0.0/8",)) as proxy:
         _, (answer,) = await ask(proxy, batch, b"X-Forwarded-For: 198.51.100.7")
     assert "X-Real-IP: 198.51.100.7\r\n" in answer["body"]
     assert "203.0.113.9" not in answer["body"]

@@ -1,6 +1,6 @@
 """Asking a provider: the answer passes on in pieces as they come, and is looked at meanwhile."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 import aiohttp
@@ -8,15 +8,18 @@ from yarl import URL
 
 from headgate.common.plugins.ai.proxy import AiCallConfig
 from headgate.gateway.net.destinations import DestinationDenied
+from headgate.gateway.plugins.built_in.ai.anthropic.answers import EventConverter, convert_answer
 from headgate.gateway.plugins.built_in.ai.bodies import write
 from headgate.gateway.plugins.built_in.ai.providers import Question
 from headgate.gateway.plugins.built_in.ai.usage import EventWatcher, Usage, Watcher, WholeWatcher
-from headgate.gateway.plugins.interface import Headers, PluginServices, Request, Response
+from headgate.gateway.plugins.interface import BodyTooLarge, Headers, PluginServices, Request, Response
 from headgate.gateway.plugins.kit.calls import readable_headers
 
 ANSWER: Final = "ai.answer"
 """Variable of a request that has its `Answered`."""
 _PASSED_ON: Final = ("Content-Type", "Content-Encoding", "Retry-After")
+_MAX_CONVERTED: Final = 8 << 20
+"""Bytes of a whole answer that is put into another form."""
 _MAX_ERROR: Final = 1 << 20
 """Bytes of an error that goes to the client."""
 
@@ -49,6 +52,7 @@ class _ModelStream:
         ended: Callable[[], None],
         clock: Callable[[], float],
         began: float,
+        converter: EventConverter | None,
     ) -> None:
         self._answer = answer
         self._request = request
@@ -56,6 +60,7 @@ class _ModelStream:
         self._ended = ended
         self._clock = clock
         self._began = began
+        self._converter = converter
         self._left = config.max_response_bytes
         self._ends = began + config.max_stream_duration_ms / 1000 if config.max_stream_duration_ms else None
         self._has_begun = False
@@ -63,6 +68,22 @@ class _ModelStream:
 
     async def read(self) -> bytes:
         """Return the next piece. Raises OSError."""
+        converter = self._converter
+        if converter is None:
+            return await self._receive()
+        while data := await self._receive():
+            # Some events of one form are none in the other.
+            if converted := converter.feed(data):
+                return converted
+        self._converter = None
+        try:
+            return converter.finish()
+        except ValueError as error:
+            raise OSError(str(error)) from error
+
+    async def _receive(self) -> bytes:
+        if self._is_over:
+            return b""
         if self._ends is not None and self._clock() >= self._ends:
             raise OSError("the model's answer took longer than max_stream_duration_ms")
         try:
@@ -140,8 +161,12 @@ async def ask(
     is_in_events = answer.content_type == "text/event-stream"
     watch = EventWatcher if is_in_events else WholeWatcher
     watcher = watch(usage, keeps_text=config.logging.payloads)
-    stream = _ModelStream(answer, request, watcher, config, lambda: _note(request, usage), services.clock, began)
-    return Response(
+    tools = question.tools
+    converter = EventConverter(tools) if is_in_events and tools is not None else None
+    stream = _ModelStream(
+        answer, request, watcher, config, lambda: _note(request, usage), services.clock, began, converter
+    )
+    response = Response(
         answer.status,
         _passed_on(answer),
         None,
@@ -149,6 +174,26 @@ async def ask(
         content_length=length if not is_in_events else None,
         stream=stream,
     )
+    if tools is not None and not is_in_events:
+        await _convert(response, tools, str(request.variables.get("llm_model") or ""))
+    return response
+
+
+async def _convert(response: Response, tools: Mapping[str, str], model: str) -> None:
+    """Put a whole answer into the form of Anthropic. Raises ModelFailed."""
+    try:
+        raw = await response.read_body(_MAX_CONVERTED)
+        converted = convert_answer(raw, tools, model)
+    except BodyTooLarge as error:
+        raise _unanswered(502, "the model's answer is too long to be put into another form") from error
+    except (OSError, ValueError) as error:
+        raise _unanswered(502, f"the model's answer cannot be put into the form of Anthropic: {error}") from error
+    finally:
+        if response.stream is not None:
+            response.stream.close()
+            response.stream = None
+    response.body = converted
+    response.headers.remove("Content-Encoding")
 
 
 async def _sent(

@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from headgate.common.plugins.ai.proxy import AiCallConfig, AiInstance
+from headgate.gateway.plugins.built_in.ai.anthropic.requests import Unconvertible
 from headgate.gateway.plugins.built_in.ai.asking import ANSWER, Answered, ask
 from headgate.gateway.plugins.built_in.ai.bodies import Body, NoBody, kept_messages, read_body
 from headgate.gateway.plugins.built_in.ai.protocols import is_streaming, protocol_of
@@ -68,6 +69,8 @@ class ModelPlugin(Plugin[C]):
             question = make_question(instance, request, asked.protocol, asked.body)
         except UnsupportedProtocol as fault:
             return _refused(str(fault))
+        except Unconvertible as fault:
+            return Response.json(400, {"error_msg": str(fault)}, reason=str(fault))
         return await ask(self.services, self.config, question, request, name, self.fails)
 
     def fails(self, status: int) -> bool:

@@ -7,6 +7,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from headgate.common.plugins.ai.proxy import AiInstance
 from headgate.gateway.plugins.built_in.ai import protocols
+from headgate.gateway.plugins.built_in.ai.anthropic.requests import Converted, convert_headers, convert_request
 from headgate.gateway.plugins.built_in.ai.bodies import Body
 from headgate.gateway.plugins.interface import Headers, Request, is_reserved
 
@@ -82,22 +83,32 @@ class Question(NamedTuple):
     body: Body
     is_changed: bool
     """The body is not what the client sent."""
+    tools: Mapping[str, str] | None = None
+    """Tools' own names by those that the provider knows: the answer has to be put into the form of Anthropic. None: it
+    is good as it is."""
 
 
 def make_question(instance: AiInstance, request: Request, protocol: str, body: Body) -> Question:
-    """Make the request to a provider of one to the gateway. Raises UnsupportedProtocol."""
+    """Make the request to a provider of one to the gateway. Raises UnsupportedProtocol, Unconvertible."""
     provider = _PROVIDERS[instance.provider]
     form = provider.forms.get(protocol)
+    converted: Converted | None = None
+    if form is None and protocol == protocols.ANTHROPIC_MESSAGES:
+        protocol, converted = protocols.OPENAI_CHAT, convert_request(body)
+        form = provider.forms.get(protocol)
     if form is None and protocol != protocols.PASSTHROUGH:
         known = ", ".join(provider.forms)
         raise UnsupportedProtocol(
             f"provider {instance.provider} does not support {protocol} protocol (supported: {known})"
         )
-    made = _shaped(instance, provider, form, protocol, body)
+    made = _shaped(instance, provider, form, protocol, converted.body if converted is not None else body)
     is_passed = form is None
     url = _url(instance, provider, form.path if form is not None else request.path, request.query if is_passed else "")
     method = request.method if is_passed else "POST"
-    return Question(method, url, _headers(instance, request), made, made is not body)
+    headers = _headers(instance, request)
+    if converted is not None:
+        convert_headers(headers)
+    return Question(method, url, headers, made, made is not body, converted.tools if converted is not None else None)
 
 
 def _shaped(instance: AiInstance, provider: _Provider, form: _Form | None, protocol: str, body: Body) -> Body:

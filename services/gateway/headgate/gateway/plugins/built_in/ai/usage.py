@@ -1,20 +1,17 @@
-"""How many tokens a model says that an answer took: found in answers as they pass, whole or in events.
-
-Events are those of server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html).
-"""
+"""How many tokens a model says that an answer took: found in answers as they pass, whole or in events."""
 
 import json
 import re
 from typing import Any, Final
 
+from headgate.gateway.plugins.built_in.ai.events import Events, data_of
+
 _HEAD: Final = 1 << 20
 _TAIL: Final = 16 << 10
 """Bytes of an answer that are kept: from its beginning, and where it is longer from its end."""
-_MAX_EVENT: Final = 1 << 20
 _MAX_TEXT: Final = 512 << 10
 """Characters of an answer that loggers get."""
 _USAGE: Final = re.compile(rb'"usage"\s*+:\s*+(?=\{)')
-_BLANK: Final = re.compile(rb"\r?\n\r?\n")
 _NAMES: Final = {"prompt_tokens": "input_tokens", "completion_tokens": "output_tokens"}
 
 
@@ -95,27 +92,16 @@ class EventWatcher(Watcher):
 
     def __init__(self, usage: Usage, *, keeps_text: bool) -> None:
         super().__init__(usage, keeps_text=keeps_text)
-        self._rest = bytearray()
+        self._events = Events()
 
     def feed(self, data: bytes) -> None:
-        rest = self._rest
-        searched = max(0, len(rest) - 3)
-        rest += data
-        begun = 0
-        while found := _BLANK.search(rest, searched):
-            self._look(bytes(rest[begun : found.start()]))
-            begun = searched = found.end()
-        del rest[:begun]
-        if len(rest) > _MAX_EVENT:
-            rest.clear()
+        for event in self._events.feed(data):
+            self._look(data_of(event))
 
     def finish(self) -> None:
-        self._look(bytes(self._rest))
-        self._rest.clear()
+        self._look(data_of(self._events.finish()))
 
-    def _look(self, event: bytes) -> None:
-        lines = (line.rstrip(b"\r") for line in event.split(b"\n"))
-        data = b"\n".join(line[5:].removeprefix(b" ") for line in lines if line.startswith(b"data:"))
+    def _look(self, data: bytes) -> None:
         told = _parsed(data) if self._room > 0 or b'"usage"' in data else None
         if not isinstance(told, dict):
             return

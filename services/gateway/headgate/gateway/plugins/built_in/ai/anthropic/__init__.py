@@ -1,0 +1,1 @@
+"""Requests in the form of Anthropic, for providers that take that of OpenAI alone."""
