@@ -1,8 +1,9 @@
 """`ai-proxy`: send requests to a large language model at a provider.
 
 Requests have the forms of OpenAI (chat, responses, embeddings) or of Anthropic (messages), as far as the provider takes
-them; a request of any other form goes to its own path there. Answers pass as they come, in events too. The route's
-backends are not asked. It runs behind all other plugins, so that they see the request before it is answered.
+them; those of Anthropic are put into the form of OpenAI for the others. A request of any other form goes to its own
+path there. Answers pass as they come, in events too. The route's backends are not asked. It runs behind all other
+plugins, so that they see the request before it is answered.
 """
 
 from headgate.common.plugins.ai.proxy import AiProxyConfig
