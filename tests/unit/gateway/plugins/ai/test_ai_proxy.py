@@ -9,14 +9,16 @@ from aiohttp import web
 
 from fakes.gateway.proxied import OK, answering
 from fakes.gateway.proxied import proxied as proxied_origin
+from fakes.virtual_time import in_virtual_time
 from headgate.common.plugins.checking import check_use
 from headgate.common.plugins.errors import PluginFault
 from headgate.common.table import PluginUse
 from headgate.gateway.plugins.built_in.observability.file_logger import FileLogger
 from headgate.gateway.plugins.interface import Request, Response
 from headgate.gateway.plugins.runtime.run import RoutePlugins
+from headgate.gateway.proxy.config import ProxyConfig
 from headgate.gateway.proxy.policies import RoutePolicies
-from unit.gateway.plugins.ai.provider import CHAT, Asked, FakeProvider, fake_provider, in_events, says
+from unit.gateway.plugins.ai.provider import CHAT, Answer, Asked, FakeProvider, fake_provider, in_events, says
 from unit.gateway.plugins.running import asked, chain, request
 
 CHAT_REQUEST = {"model": "gpt-4", "messages": [{"role": "user", "content": "What is 1+1?"}]}
@@ -255,6 +257,31 @@ async def test_tokens_are_counted_behind_long_embeddings() -> None:
         assert answer is not None
         assert len(await answer.read_body(1 << 22)) > 1 << 20
     assert given.variables["llm_total_tokens"] == "7"
+
+
+@in_virtual_time
+async def test_a_model_may_take_longer_than_an_upstream() -> None:
+    async with fake_provider(late(5.0)) as server, proxied_origin(answering(OK), config=SHORT) as proxy:
+        for timeout, status in ((10_000, b"200"), (2_000, b"504")):
+            config = {"provider": "openai", "auth": AUTH, "override": {"endpoint": server.url}, "timeout": timeout}
+            policies = RoutePolicies()
+            policies.hooks = RoutePlugins(chain(("ai-proxy", config), services=server.services))
+            proxy.target.policies = policies
+            client = await proxy.connect()
+            body = json.dumps(CHAT_REQUEST).encode()
+            await client.send(b"POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
+            assert (await client.head()).split(b" ")[1] == status
+
+
+SHORT = ProxyConfig(read_timeout_s=1.0)
+
+
+def late(seconds: float) -> Answer:
+    async def answer(seen: Asked, given: web.BaseRequest) -> web.StreamResponse:
+        await asyncio.sleep(seconds)
+        return web.json_response(CHAT)
+
+    return answer
 
 
 async def test_events_reach_the_client_of_a_gateway_one_by_one() -> None:

@@ -86,8 +86,8 @@ class AiCallConfig(PromptConfig):
 
     logging: AiLogging = AiLogging()
     timeout: int = Field(default=30_000, ge=1, le=600_000)
-    """Milliseconds for a connection, and for each wait for more of an answer. The gateway's `read_timeout` bounds the
-    wait for the beginning of an answer, too."""
+    """Milliseconds for a connection, for the beginning of an answer, and for each wait for more of it. The latter is
+    bounded by the route's `timeout`, else by the gateway's `read_timeout`, too."""
     max_stream_duration_ms: int | None = Field(default=None, ge=1)
     """Milliseconds after which an answer that comes in pieces is cut off."""
     max_response_bytes: int | None = Field(default=None, ge=1)

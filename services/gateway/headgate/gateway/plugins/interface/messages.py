@@ -277,6 +277,13 @@ class Request:
         self._source = self._wire = _NO_BODY
         self.response = None
 
+    def wait_for(self, seconds: float) -> None:
+        """Give the hook that is running so long from now on, instead of the gateway's `read_timeout`.
+
+        The time that the route allows for the whole request holds all the same.
+        """
+        self._wire.wait_for(seconds)
+
     async def dispatch(self, asked: Asked, *, timeout_s: float, max_body: int) -> "Response":
         """Serve another request as if the client had sent it over the same connection; return the whole answer.
 

@@ -51,6 +51,9 @@ class Wire(Protocol):
     async def dispatch(self, asked: "Asked", *, timeout_s: float, max_body: int) -> "Answered":
         """Serve another request as if the client had sent it over the same connection; see `Request.dispatch`."""
 
+    def wait_for(self, seconds: float) -> None:
+        """Give the hook that is awaited so long from now on."""
+
 
 class Asked(NamedTuple):
     """A request that a plugin makes in the name of a client."""
@@ -77,6 +80,9 @@ class NoBody:
     async def dispatch(self, asked: Asked, *, timeout_s: float, max_body: int) -> Answered:
         """Raise ConnectionRefusedError: there is no connection."""
         raise ConnectionRefusedError("the request has no connection")
+
+    def wait_for(self, seconds: float) -> None:
+        """Do nothing."""
 
     def fact(self, name: str) -> str:
         """Return nothing."""

@@ -276,6 +276,11 @@ class PluginRun(HookRun):
             return "1" if exchange.fields.passes_claims else ""
         return fact_of(exchange.client.peer, name, is_client=exchange.origin is exchange.client.peer)
 
+    def wait_for(self, seconds: float) -> None:
+        """Wait longer for a hook; the `Wire` of the request."""
+        if self._wait.is_waiting:
+            self._exchange.deadlines.wait(seconds)
+
     async def dispatch(self, asked: Asked, *, timeout_s: float, max_body: int) -> Answered:
         """Serve another request of the same client; the `Wire` of the request."""
         return await dispatch(self._exchange, asked, timeout_s=timeout_s, max_body=max_body)

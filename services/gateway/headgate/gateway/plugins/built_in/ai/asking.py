@@ -18,6 +18,8 @@ from headgate.gateway.plugins.kit.calls import readable_headers
 ANSWER: Final = "ai.answer"
 """Variable of a request that has its `Answered`."""
 _PASSED_ON: Final = ("Content-Type", "Content-Encoding", "Retry-After")
+_SPARE_S: Final = 1.0
+"""Of the gateway's patience, so that the bounds of the plugin come first."""
 _MAX_CONVERTED: Final = 8 << 20
 """Bytes of a whole answer that is put into another form."""
 _MAX_ERROR: Final = 1 << 20
@@ -200,6 +202,8 @@ async def _sent(
     services: PluginServices, config: AiCallConfig, question: Question, body: bytes, request: Request
 ) -> aiohttp.ClientResponse:
     wait_s = config.timeout / 1000
+    # For a connection, and then for the beginning of an answer.
+    request.wait_for(2 * wait_s + _SPARE_S)
     return await services.http().request(
         question.method,
         URL(question.url, encoded=True),
