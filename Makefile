@@ -85,6 +85,10 @@ cluster-test: $(ENGINE) $(TOOLS) ## Run tests on the cluster that KUBECONFIG nam
 	@test -n "$(KUBECONFIG)" || { echo "name a cluster: make cluster-test KUBECONFIG=file" >&2; exit 2; }
 	KUBECONFIG="$(KUBECONFIG)" $(BIN)/pytest --timeout 900 tests/cluster tests/integration/watcher/kubernetes/test_kubernetes_cluster.py $(ARGS)
 
+conformance: $(ENGINE) $(TOOLS) ## Run the conformance suite of Gateway API on the cluster that KUBECONFIG names; its flags in ARGS; needs Go and root
+	tests/cluster/gateway_api/conformance build
+	tests/cluster/gateway_api/conformance run /var/tmp/gateway-api $(ARGS)
+
 soak: $(ENGINE) $(TOOLS) ## Break everything at random for MINUTES=20 while it serves; SEED=... draws the same faults again
 	FAULT_MINUTES=$(or $(MINUTES),20) FAULT_SEED=$(SEED) $(BIN)/pytest tests/faults/soak.py $(if $(SHAPE),-k $(SHAPE)) -s
 

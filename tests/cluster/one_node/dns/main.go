@@ -1,4 +1,5 @@
-// Command dns is CoreDNS with the plugins that `node` writes into its Corefile: all that there are take much longer to compile.
+// Command dns is CoreDNS with the plugins that `node`, and the conformance suite of Gateway API, write into Corefiles: all that there are
+// take much longer to compile.
 package main
 
 import (
@@ -7,6 +8,8 @@ import (
 	_ "github.com/coredns/coredns/plugin/errors"
 	_ "github.com/coredns/coredns/plugin/forward"
 	_ "github.com/coredns/coredns/plugin/kubernetes"
+	_ "github.com/coredns/coredns/plugin/log"
+	_ "github.com/coredns/coredns/plugin/whoami"
 )
 
 func main() { coremain.Run() }

@@ -228,7 +228,8 @@ async def test_origins_are_allowed_by_name_and_by_wildcard() -> None:
             assert got["Access-Control-Allow-Credentials"] == "true"
             assert got["Access-Control-Max-Age"] == "3600"
         for origin in ("https://foobar.com", "https://bar.com", "https://www.foo.com.evil.example"):
-            assert (await preflight(made, origin))["Access-Control-Allow-Origin"] == ""
+            refused = await preflight(made, origin)
+            assert (refused.body, refused["Access-Control-Allow-Origin"]) == (b"", "")
         got = await made.proxy.get(Origin="https://www.foo.com")
         assert (got.body, got["Access-Control-Allow-Origin"]) == (b"web", "https://www.foo.com")
 
@@ -240,7 +241,7 @@ async def test_stars_are_repeated_by_name_where_credentials_are_allowed() -> Non
         got = await preflight(made, "https://a.example", Access_Control_Request_Headers="x-one")
         assert got["Access-Control-Allow-Origin"] == "https://a.example"
         assert got["Access-Control-Allow-Headers"] == "x-one"
-        assert "GET" in got["Access-Control-Allow-Methods"].split(",")
+        assert got["Access-Control-Allow-Methods"] == "GET"
         filtered(made, cors(**every))
         got = await preflight(made, "https://a.example")
         assert got["Access-Control-Allow-Origin"] == "*"

@@ -76,6 +76,16 @@ async def test_null_is_an_origin_like_others() -> None:
     assert allowed(await answer({"allow_origins": "null"}, "null")) == "null"
 
 
+async def test_preflights_may_all_be_answered_and_told_the_method_that_they_ask_for() -> None:
+    config = {"allow_origins": ORIGIN, "allow_methods": "**", "allow_headers": "**", "every_preflight": True}
+    known, unknown = await preflight(config), await preflight(config, "https://b.example")
+    assert known.headers.get("Access-Control-Allow-Methods") == "PUT"
+    assert (unknown.status, unknown.body, allowed(unknown)) == (200, b"", None)
+    assert (await answer(config, "https://b.example", "OPTIONS")).body == b"fine"
+    listed = await preflight({**config, "allow_methods": "GET,PUT"})
+    assert listed.headers.get("Access-Control-Allow-Methods") == "GET,PUT"
+
+
 async def test_preflight_of_an_unknown_origin_goes_to_the_upstream() -> None:
     response = await preflight({"allow_origins": "https://b.example"})
     assert response.from_upstream

@@ -44,6 +44,9 @@ class CorsConfig(PluginConfig, plugin="cors"):
     """Every `OPTIONS` of an allowed origin counts as a preflight, and `*` holds for requests without an `Origin`, too.
     It may stand beside `allow_credential`, as ingress-nginx sends it: browsers read it for requests without them."""
 
+    every_preflight: bool = False
+    """A preflight of an origin that is not allowed is answered here too, without a word of what is allowed; `**` for
+    methods is answered with the one that a preflight asks for."""
     by_phase: bool = False
     """Every preflight is answered, and headers about methods, headers and time are for these alone. An origin of the
     list or `*` counts as Traefik takes it; an origin that is not allowed keeps what the upstream says to it."""

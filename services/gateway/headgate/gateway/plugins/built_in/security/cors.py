@@ -104,7 +104,7 @@ class Cors(Plugin[CorsConfig]):
         if not self.config.unconditional and "Access-Control-Request-Method" not in request.headers:
             return None
         origin = self._origin(request)
-        if origin is None or self._origins.allow(origin) is None:
+        if origin is None or (self._origins.allow(origin) is None and not self.config.every_preflight):
             return None
         return Response(self.config.preflight_status, reason="preflight")
 
@@ -143,6 +143,9 @@ class Cors(Plugin[CorsConfig]):
         headers.set_lines(self._names, b"access-control-", lines)
         if exposed:
             headers.set("Access-Control-Expose-Headers", exposed)
+        method = request.headers.get("Access-Control-Request-Method")
+        if method and config.every_preflight and config.allow_methods == "**":
+            headers.set("Access-Control-Allow-Methods", checked_value(method))
         if config.allow_headers == "**":
             headers.add_to_list("Vary", "Access-Control-Request-Headers")
             asked = request.headers.get("Access-Control-Request-Headers")

@@ -22,6 +22,7 @@ def cors_use(written: Cors) -> PluginUse:
         "allow_headers": _joined(written.allow_headers, every),
         "max_age": written.max_age,
         "allow_credential": written.allow_credentials,
+        "every_preflight": True,
     }
     if written.expose_headers:
         fields["expose_headers"] = _joined(written.expose_headers, every)

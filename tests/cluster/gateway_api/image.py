@@ -1,4 +1,4 @@
-"""An image with one program, as a tar of Docker's form on standard output: `echo_image.py PROGRAM NAME`."""
+"""An image with one program, as a tar of Docker's form on standard output: `image.py PROGRAM NAME`."""
 
 import hashlib
 import io
@@ -15,16 +15,16 @@ def add(archive: tarfile.TarFile, name: str, content: bytes, mode: int = 0o644) 
     archive.addfile(entry, io.BytesIO(content))
 
 
-def make(program: bytes, name: str) -> bytes:
+def make(program: bytes, file: str, name: str) -> bytes:
     """Return the image; equal arguments make equal images."""
     layer = io.BytesIO()
     with tarfile.open(fileobj=layer, mode="w") as archive:
-        add(archive, "echo-basic", program, 0o755)
+        add(archive, file, program, 0o755)
     digest = hashlib.sha256(layer.getvalue()).hexdigest()
     config = {
         "architecture": "amd64",
         "os": "linux",
-        "config": {"Entrypoint": ["/echo-basic"], "User": "65532:65532"},
+        "config": {"Entrypoint": [f"/{file}"]},
         "rootfs": {"type": "layers", "diff_ids": [f"sha256:{digest}"]},
     }
     image = io.BytesIO()
@@ -37,4 +37,4 @@ def make(program: bytes, name: str) -> bytes:
 
 
 if __name__ == "__main__":
-    sys.stdout.buffer.write(make(Path(sys.argv[1]).read_bytes(), sys.argv[2]))
+    sys.stdout.buffer.write(make(Path(sys.argv[1]).read_bytes(), Path(sys.argv[1]).name, sys.argv[2]))
