@@ -19,7 +19,7 @@ HOT    := $(shell find services/gateway/headgate/gateway -name '*.py')
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install accelerate up stack stack-down stack-test test async-test coverage cluster-test soak shortage check crds manifests validate format lock bench release wheel clean
+.PHONY: help install accelerate up stack stack-down stack-test test async-test coverage cluster-test conformance soak shortage check crds manifests validate format lock bench release wheel clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
