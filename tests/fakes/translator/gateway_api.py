@@ -130,6 +130,7 @@ class Cluster:
             return None
         known = (fragment.identity, condition, fragment.stand_in, "content", _VERSION, None)
         facts = Facts(*known, parts=fragment.parts, listeners=fragment.listener_reports, said=fragment.said)
+        facts = facts._replace(features=fragment.features)
         update = to_update(report(facts, None, _FLEET, None), None, NOW, None)
         kind = ALL_KINDS.find(ref.group, ref.resource)
         assert kind is not None

@@ -22,6 +22,7 @@ from headgate.translator.dialects.apisix.fields import (
     TLS_FIELDS,
     UPSTREAM_FIELDS,
 )
+from headgate.translator.dialects.gateway_api.features import FEATURES, feature_table
 from headgate.translator.dialects.gateway_api.fields import GATEWAY_CLASS_FIELDS, GATEWAY_FIELDS, HTTP_ROUTE_FIELDS
 from headgate.translator.manifests.verdicts import FieldVerdict, Verdict, field_table
 from headgate.translator.world.settings import DEFAULT_SETTINGS, NginxSettings, TranslationSettings
@@ -293,6 +294,10 @@ def test_the_page_of_apache_apisix_has_the_tables_of_fields(rows: tuple[FieldVer
 @pytest.mark.parametrize("rows", [GATEWAY_CLASS_FIELDS, GATEWAY_FIELDS, HTTP_ROUTE_FIELDS])
 def test_the_page_of_gateway_api_has_the_tables_of_fields(rows: tuple[FieldVerdict, ...]) -> None:
     assert field_table(rows) in (DOCS / "gateway-api.md").read_text()
+
+
+def test_the_page_of_gateway_api_has_the_table_of_features() -> None:
+    assert feature_table(FEATURES) in (DOCS / "gateway-api.md").read_text()
 
 
 def config_map(namespace: str, **data: str) -> Any:

@@ -71,6 +71,8 @@ class ConditionType(StrEnum):
     """True for a listener that another one leaves no room for."""
     PARTIALLY_INVALID = "PartiallyInvalid"
     """True for a route of which some rules cannot be served."""
+    SUPPORTED_VERSION = "SupportedVersion"
+    """Whether the installed version of Gateway API is one that a GatewayClass' controller knows."""
 
 
 class AncestorRef(NamedTuple):
@@ -212,6 +214,8 @@ class StatusUpdate(BaseModel):
     """One of each type, and of each type for each part; none for an object that is not ours (any more)."""
     listeners: tuple[ListenerReport, ...] = ()
     """Of a Gateway."""
+    features: tuple[str, ...] = ()
+    """Of Gateway API that the controller of a GatewayClass serves, sorted."""
     stand_in: ServedVersion | None = None
     """The last good version, where that is served instead of the present one."""
     content: str = ""

@@ -97,8 +97,22 @@ def test_a_gateway_shows_as_many_addresses_as_its_api_takes() -> None:
     assert [one["value"] for one in status["addresses"]] == [f"192.0.2.{number}" for number in range(16)]
 
 
+def test_a_gateway_class_lists_features_once() -> None:
+    first = acceptance_status(update(said(None), features=("Gateway", "HTTPRoute")), {})
+    assert first is not None
+    assert first["supportedFeatures"] == [{"name": "Gateway"}, {"name": "HTTPRoute"}]
+    assert acceptance_status(update(said(None), features=("Gateway", "HTTPRoute")), {"status": first}) is None
+    changed = acceptance_status(update(said(None), features=("Gateway",)), {"status": first})
+    assert changed == {"supportedFeatures": [{"name": "Gateway"}]}
+
+
+def test_a_gateway_class_has_the_features_of_all_tables() -> None:
+    one, other = update(said(None), features=("A", "B")), update(said(None), features=("B", "C"), table="edge")
+    assert merge([one, other]).features == ("B",)
+
+
 def test_a_gateway_class_has_accepted_and_keeps_conditions_of_other_types() -> None:
-    theirs = {"type": "SupportedVersion", "status": "True"}
+    theirs = {"type": "example.com/Checked", "status": "True"}
     both = update(said(None), said(None, ConditionType.PROGRAMMED))
     assert acceptance_status(both, {"status": {"conditions": [theirs]}}) == {"conditions": [written(), theirs]}
     assert acceptance_status(update(), {"status": {"conditions": [theirs]}}) is None

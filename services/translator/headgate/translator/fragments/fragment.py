@@ -200,11 +200,13 @@ class Fragment:
     global_plugins: tuple[PluginUse, ...] = ()
     """For the requests of all routes of the table."""
     said: tuple[SaidCondition, ...] = ()
-    """Conditions of the object as a whole that go in the place of those that follow from its problems."""
+    """Conditions of the object as a whole, in the place of those that follow from its problems and beside them."""
     parts: tuple[StatusPart, ...] = ()
     """What has conditions of its own in its status."""
     listener_reports: tuple[ListenerReport, ...] = ()
     """What its status says of its listeners."""
+    features: tuple[str, ...] = ()
+    """That its status lists as supported."""
     stand_in: VersionId | None = None
     """Version that all of this comes from, if it is not the present one."""
     addresses: tuple[LoadBalancerAddress, ...] | None = None

@@ -69,7 +69,9 @@ class Facts(NamedTuple):
     leaves_addresses: bool = False
     """Another controller still writes them."""
     said: tuple[SaidCondition, ...] = ()
-    """What its dialect says of it as a whole, in the place of what follows from its problems."""
+    """What its dialect says of it as a whole, in the place of what follows from its problems and beside it."""
+    features: tuple[str, ...] = ()
+    """That its status lists."""
 
 
 def is_in_no_table(facts: Facts) -> bool:
@@ -141,7 +143,9 @@ def as_said(facts: Facts, conditions: Iterable[DesiredCondition]) -> Iterator[De
     What stands in for a version with errors says nothing of that version.
     """
     said = {} if facts.stand_in is not None else {one.type: _say(*one) for one in facts.said}
-    return (said.get(one.type, one) for one in conditions)
+    for one in conditions:
+        yield said.pop(one.type, one)
+    yield from said.values()
 
 
 def of_parts(facts: Facts, as_a_whole: DesiredCondition, fleet: Fleet) -> Iterator[DesiredCondition]:

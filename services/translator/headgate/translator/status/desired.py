@@ -65,6 +65,7 @@ class DesiredStatus(NamedTuple):
     revision: Version | None
     problems: tuple[Problem, ...]
     listeners: tuple[ListenerReport, ...] = ()
+    features: tuple[str, ...] = ()
 
     @property
     def is_programmed(self) -> bool:
@@ -120,6 +121,7 @@ def report(
             *of_parts(facts, served, fleet),
         ),
         listeners=facts.listeners,
+        features=facts.features,
         stand_in=_stand_in(facts.stand_in),
         content=facts.content if condition.is_accepted else "",
         revision=revision,
@@ -185,6 +187,7 @@ def _emptied(before: DesiredStatus) -> DesiredStatus:
         is_accepted=False,
         conditions=(),
         listeners=(),
+        features=(),
         stand_in=None,
         content="",
         revision=None,

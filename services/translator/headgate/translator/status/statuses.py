@@ -204,7 +204,9 @@ class Statuses:
         content = translation.world.digest(ref)
         known = fragment.identity, condition, fragment.stand_in, content
         facts = Facts(*known, *self._published, fragment.parts, fragment.listener_reports, fragment.addresses)
-        facts = facts._replace(leaves_addresses=fragment.leaves_addresses, said=fragment.said)
+        facts = facts._replace(
+            leaves_addresses=fragment.leaves_addresses, said=fragment.said, features=fragment.features
+        )
         return lambda before: self._report(ref, facts, before)
 
     def _report(self, ref: ObjectRef, facts: Facts, before: DesiredStatus | None) -> DesiredStatus | None:

@@ -13,6 +13,8 @@ from headgate.common.status import ConditionType, StatusCondition, StatusUpdate
 PREFIX = "headgate.dev/"
 _INVALID = {"Invalid": "InvalidSpec"}
 """Reasons by the names that Apache APISIX has for them."""
+_OF_CLASSES = (ConditionType.ACCEPTED, ConditionType.SUPPORTED_VERSION)
+"""What is said of GatewayClasses."""
 
 
 def prefixed_conditions_status(update: StatusUpdate, current: JsonObject) -> JsonObject | None:
@@ -43,12 +45,15 @@ def conditions_status(update: StatusUpdate, current: JsonObject) -> JsonObject |
 
 def acceptance_status(update: StatusUpdate, current: JsonObject) -> JsonObject | None:
     """Return the part of a GatewayClass' status to write; None if there is nothing to write."""
-    said = tuple(one for one in update.conditions if one.type is ConditionType.ACCEPTED and one.part is None)
+    said = tuple(one for one in update.conditions if one.type in _OF_CLASSES and one.part is None)
     if not said:
         return None
-    present: list[JsonObject] = (current.get("status") or {}).get("conditions") or []
-    wanted = merge_conditions(update, said, present)
-    return None if wanted == present else {"conditions": wanted}
+    present: JsonObject = current.get("status") or {}
+    wanted: JsonObject = {"conditions": merge_conditions(update, said, present.get("conditions") or [])}
+    if update.features:
+        wanted["supportedFeatures"] = [{"name": name} for name in update.features]
+    changed = {field: value for field, value in wanted.items() if value != (present.get(field) or [])}
+    return changed or None
 
 
 def merge_conditions(

@@ -63,6 +63,7 @@ def merge(parts: Iterable[StatusUpdate]) -> StatusUpdate:
         "withdrawn": tuple(withdrawn),
         "conditions": tuple(_conditions(speaking)),
         "listeners": tuple(_listeners(speaking)),
+        "features": tuple(_features(speaking)),
     }
     return newest.model_copy(update=changes)
 
@@ -72,6 +73,11 @@ def _listeners(parts: Sequence[StatusUpdate]) -> Iterator[ListenerReport]:
     reports = [report for part in parts for report in part.listeners]
     for name in dict.fromkeys(report.name for report in reports):
         yield max((each for each in reports if each.name == name), key=lambda report: report.attached_routes)
+
+
+def _features(parts: Sequence[StatusUpdate]) -> list[str]:
+    """Return what all tables serve."""
+    return sorted(set(parts[0].features).intersection(*(part.features for part in parts))) if parts else []
 
 
 def _conditions(parts: Sequence[StatusUpdate]) -> Iterator[StatusCondition]:

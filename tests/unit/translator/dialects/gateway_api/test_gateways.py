@@ -17,6 +17,7 @@ GOOD = {
     "ResolvedRefs": "True ResolvedRefs",
     "Conflicted": "False NoConflicts",
 }
+UNCHECKED = {"SupportedVersion": "Unknown NotChecked"}
 INVALID_CERTIFICATE = {**GOOD, "Programmed": "False Invalid", "ResolvedRefs": "False InvalidCertificateRef"}
 
 
@@ -29,8 +30,17 @@ def secret_of(namespace: str, name: str = "cert", *names: str) -> Any:
 # GatewayClasses
 
 
-def test_a_class_of_ours_is_accepted_and_has_no_other_condition() -> None:
-    assert Cluster().conditions(gateway_class()) == {"Accepted": "True Accepted"}
+def test_a_class_of_ours_is_accepted_and_does_not_know_the_version_of_the_definitions() -> None:
+    assert Cluster().conditions(gateway_class()) == {"Accepted": "True Accepted", **UNCHECKED}
+
+
+def test_a_class_lists_the_features_that_are_served_in_order() -> None:
+    status = Cluster().status(gateway_class())
+    assert status is not None
+    names = [feature["name"] for feature in status["supportedFeatures"]]
+    assert names == sorted(names)
+    assert {"Gateway", "HTTPRoute", "HTTPRouteCORS", "ReferenceGrant"} <= set(names)
+    assert "Mesh" not in names
 
 
 def test_a_class_of_another_controller_gets_no_status_and_nor_do_its_gateways() -> None:
@@ -49,7 +59,7 @@ def test_a_controller_that_is_adopted_counts_as_ours() -> None:
 
 def test_a_class_with_parameters_is_not_accepted() -> None:
     written = gateway_class(parametersRef={"group": "example.com", "kind": "Config", "name": "c"})
-    assert Cluster(written).conditions(written) == {"Accepted": "False InvalidParameters"}
+    assert Cluster(written).conditions(written) == {"Accepted": "False InvalidParameters", **UNCHECKED}
 
 
 def test_objects_of_v1beta1_are_read_the_same() -> None:

@@ -3,6 +3,7 @@
 from headgate.common.problems import Problem
 from headgate.common.resources import JsonObject, ObjectRef
 from headgate.common.status import ConditionType
+from headgate.translator.dialects.gateway_api.features import SERVED
 from headgate.translator.dialects.gateway_api.models.gateway import GatewayClassSpec
 from headgate.translator.fragments.fragment import Fragment
 from headgate.translator.fragments.status_part import SaidCondition
@@ -12,6 +13,12 @@ from headgate.translator.sources.gateways import controller_of
 from headgate.translator.world.graph import Lookups
 
 _PARAMETERS = "spec.parametersRef"
+_VERSION = SaidCondition(
+    ConditionType.SUPPORTED_VERSION,
+    "Unknown",
+    "NotChecked",
+    "objects are read as Gateway API 1.6 defines them; which version of the definitions is installed is not looked at",
+)
 
 
 def is_of_our_controller(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) -> bool:
@@ -23,9 +30,9 @@ def translate_gateway_class(ref: ObjectRef, manifest: JsonObject, lookups: Looku
     """Return how a GatewayClass stands; there is nothing of it in the table."""
     problems: list[Problem] = []
     spec = Spec(manifest.get("spec"), problems).rest(GatewayClassSpec)
-    said: tuple[SaidCondition, ...] = ()
+    said: tuple[SaidCondition, ...] = (_VERSION,)
     if spec is not None and spec.parameters_ref is not None and not lookups.is_assumed:
         problem = refuse("InvalidParameters", _PARAMETERS, "there are no parameters for GatewayClasses; take it away")
         problems.append(problem)
-        said = (SaidCondition(ConditionType.ACCEPTED, "False", problem.reason, str(problem)),)
-    return Fragment(identify(ref, manifest), problems=tuple(problems), said=said)
+        said = (SaidCondition(ConditionType.ACCEPTED, "False", problem.reason, str(problem)), _VERSION)
+    return Fragment(identify(ref, manifest), problems=tuple(problems), said=said, features=SERVED)
