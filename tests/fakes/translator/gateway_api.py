@@ -90,6 +90,17 @@ def route(*rules: Any, name: str = "route", parents: Any = None, hostnames: Any 
     return resource("HTTPRoute", name, spec, **metadata)
 
 
+def grpc_route(*rules: Any, name: str = "calls", parents: Any = None, hostnames: Any = (), **metadata: Any) -> Any:
+    """Return a GRPCRoute, by default of the Gateway `gw`."""
+    return {**route(*rules, name=name, parents=parents, hostnames=hostnames, **metadata), "kind": "GRPCRoute"}
+
+
+def call(service: str = "", method: str = "", **fields: Any) -> Any:
+    """Return a match of a GRPCRoute."""
+    named = {name: value for name, value in (("service", service), ("method", method)) if value}
+    return {"method": named, **fields} if named else fields
+
+
 def grant(kind: str, source: str, target: str, *names: str, namespace: str) -> Any:
     """Return a ReferenceGrant of a namespace: objects of a kind and namespace may refer to a kind there."""
     group = "" if target in ("Secret", "Service") else GROUP

@@ -23,7 +23,12 @@ from headgate.translator.dialects.apisix.fields import (
     UPSTREAM_FIELDS,
 )
 from headgate.translator.dialects.gateway_api.features import FEATURES, feature_table
-from headgate.translator.dialects.gateway_api.fields import GATEWAY_CLASS_FIELDS, GATEWAY_FIELDS, HTTP_ROUTE_FIELDS
+from headgate.translator.dialects.gateway_api.fields import (
+    GATEWAY_CLASS_FIELDS,
+    GATEWAY_FIELDS,
+    GRPC_ROUTE_FIELDS,
+    HTTP_ROUTE_FIELDS,
+)
 from headgate.translator.manifests.verdicts import FieldVerdict, Verdict, field_table
 from headgate.translator.world.settings import DEFAULT_SETTINGS, NginxSettings, TranslationSettings
 
@@ -291,7 +296,7 @@ def test_the_page_of_apache_apisix_has_the_tables_of_fields(rows: tuple[FieldVer
     assert field_table(rows) in (DOCS / "apisix.md").read_text()
 
 
-@pytest.mark.parametrize("rows", [GATEWAY_CLASS_FIELDS, GATEWAY_FIELDS, HTTP_ROUTE_FIELDS])
+@pytest.mark.parametrize("rows", [GATEWAY_CLASS_FIELDS, GATEWAY_FIELDS, HTTP_ROUTE_FIELDS, GRPC_ROUTE_FIELDS])
 def test_the_page_of_gateway_api_has_the_tables_of_fields(rows: tuple[FieldVerdict, ...]) -> None:
     assert field_table(rows) in (DOCS / "gateway-api.md").read_text()
 

@@ -37,6 +37,7 @@ from headgate.common.resources.gateway_api import (
     GATEWAY_CLASS,
     GATEWAY_GROUP,
     GATEWAY_KINDS,
+    GRPC_ROUTE,
     HTTP_ROUTE,
     REFERENCE_GRANT,
 )
@@ -92,6 +93,7 @@ __all__ = [
     "GATEWAY_GROUP",
     "GATEWAY_KINDS",
     "GATEWAY_PROXY",
+    "GRPC_ROUTE",
     "HTTP_ROUTE",
     "HTTP_ROUTE_POLICY",
     "INGRESS",

@@ -29,15 +29,22 @@ GATEWAY = ResourceKind(
     status=StatusShape.LISTENERS,
     references=(secret_field("spec.listeners.*.tls.certificateRefs.*"),),
 )
-HTTP_ROUTE = ResourceKind(
-    GATEWAY_GROUP,
-    "httproutes",
-    "HTTPRoute",
-    _VERSIONS,
-    dialect=_DIALECT,
-    ownership=OwnershipRule.GATEWAY,
-    status=StatusShape.PARENTS,
-)
+
+
+def _route(resource: str, kind: str, *versions: str) -> ResourceKind:
+    return ResourceKind(
+        GATEWAY_GROUP,
+        resource,
+        kind,
+        versions,
+        dialect=_DIALECT,
+        ownership=OwnershipRule.GATEWAY,
+        status=StatusShape.PARENTS,
+    )
+
+
+HTTP_ROUTE = _route("httproutes", "HTTPRoute", *_VERSIONS)
+GRPC_ROUTE = _route("grpcroutes", "GRPCRoute", "v1")
 REFERENCE_GRANT = ResourceKind(GATEWAY_GROUP, "referencegrants", "ReferenceGrant", _VERSIONS, short_names=("refgrant",))
 
-GATEWAY_KINDS = (GATEWAY_CLASS, GATEWAY, HTTP_ROUTE, REFERENCE_GRANT)
+GATEWAY_KINDS = (GATEWAY_CLASS, GATEWAY, HTTP_ROUTE, GRPC_ROUTE, REFERENCE_GRANT)

@@ -28,7 +28,7 @@ from headgate.translator.world.last_good import ObjectVersions
 
 SERVICE_IMPORT = "ServiceImport"
 
-_APP_PROTOCOLS = {
+APP_PROTOCOLS = {
     "https": BackendProtocol.HTTPS,
     "grpc": BackendProtocol.H2C,
     "grpcs": BackendProtocol.H2,
@@ -216,8 +216,8 @@ def _endpoints(lookups: Lookups, ref: ServicePortRef, selects: Selects | None) -
 def _entry(ref: ServicePortRef, service: Service, endpoints: tuple[Endpoint, ...], **fields: Any) -> Upstream:
     said: dict[str, Any] = {}
     port = service.find_port(ref.port) if not ref.stream else None
-    if port is not None and port.app_protocol in _APP_PROTOCOLS:
-        said["protocol"] = _APP_PROTOCOLS[port.app_protocol]
+    if port is not None and port.app_protocol in APP_PROTOCOLS:
+        said["protocol"] = APP_PROTOCOLS[port.app_protocol]
     said |= service.policy.upstream.said if service.policy else {}
     if ref.stream:
         fields["protocol"] = BackendProtocol(ref.stream)

@@ -7,7 +7,18 @@ from typing import Any
 import pytest
 
 from fakes.translator.deltas import applied, service
-from fakes.translator.gateway_api import Cluster, gateway, gateway_class, https, listener, prefix, route, to
+from fakes.translator.gateway_api import (
+    Cluster,
+    call,
+    gateway,
+    gateway_class,
+    grpc_route,
+    https,
+    listener,
+    prefix,
+    route,
+    to,
+)
 from headgate.common.problems import Problem
 from headgate.common.table import VirtualHost
 from headgate.translator.offline import translate_all
@@ -47,6 +58,16 @@ WHOLE = (
         to(filters=[{"type": "RequestRedirect", "requestRedirect": REDIRECT}]),
         hostnames=["a.example.com"],
         parents=[{"name": "gw", "sectionName": "http", "port": 80}],
+    ),
+    grpc_route(
+        to(
+            ("web", 3),
+            name="one",
+            matches=[call("a.B", "C", headers=[{"name": "A", "value": "b"}])],
+            filters=[FILTERS[0], FILTERS[3]],
+            sessionPersistence={"sessionName": "s", "type": "Cookie"},
+        ),
+        hostnames=["a.example.com"],
     ),
 )
 

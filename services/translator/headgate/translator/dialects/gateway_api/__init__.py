@@ -1,4 +1,4 @@
-"""Gateway API: GatewayClass, Gateway and HTTPRoute, with ReferenceGrant."""
+"""Gateway API: GatewayClass, Gateway and their routes, with ReferenceGrant."""
 
 from headgate.translator.dialects.gateway_api.dialect import GATEWAY_API
 

@@ -8,7 +8,7 @@ otherwise does not matter.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from headgate.common.resources import GATEWAY_GROUP, HTTP_ROUTE
+from headgate.common.resources import GATEWAY_GROUP
 from headgate.common.status import RouteKind
 from headgate.translator.dialects.gateway_api.gateways.listeners import GatewayListener
 from headgate.translator.dialects.gateway_api.hostnames import EVERY_HOST, intersect
@@ -18,7 +18,6 @@ from headgate.translator.sources.namespaces import NAMESPACES
 from headgate.translator.world.graph import Lookups
 
 _NAME_LABEL: Final = "kubernetes.io/metadata.name"
-_HTTP_ROUTE: Final = RouteKind(GATEWAY_GROUP, HTTP_ROUTE.kind)
 
 
 class Attachment(NamedTuple):
@@ -34,14 +33,15 @@ class Attachment(NamedTuple):
 def attach(route: RouteFacts, parent: Parent, listeners: Sequence[GatewayListener], lookups: Lookups) -> Attachment:
     """Return how a route stands with a parent, whose Gateway has these listeners."""
     what = f"Gateway {parent.gateway}"
+    kind = RouteKind(GATEWAY_GROUP, route.kind)
     meant = [each for each in listeners if _means(parent, each)]
     if not meant:
         names = ", ".join(f"{each.spec.name} (port {each.spec.port})" for each in listeners) or "none"
         return Attachment({}, "NoMatchingParent", f"{what} has no such listener; its listeners are: {names}")
-    allowed = [each for each in meant if _HTTP_ROUTE in each.kinds and _lets_in(each, parent, route, lookups)]
+    allowed = [each for each in meant if kind in each.kinds and _lets_in(each, parent, route, lookups)]
     if not allowed:
         names = ", ".join(each.spec.name for each in meant)
-        message = f"{_HTTP_ROUTE.kind}s of namespace {route.namespace} are not allowed by listener {names} of {what}"
+        message = f"{route.kind}s of namespace {route.namespace} are not allowed by listener {names} of {what}"
         return Attachment({}, "NotAllowedByListeners", f"{message}; see allowedRoutes there")
     common = ((each.spec.name, _common_hosts(each.hostname, route.hostnames)) for each in allowed)
     found = {name: hosts for name, hosts in common if hosts}

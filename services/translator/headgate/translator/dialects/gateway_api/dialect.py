@@ -1,16 +1,25 @@
 """The dialect's value: which kinds it has, and whose they are."""
 
+from collections.abc import Callable, Sequence
 from typing import Final
 
-from headgate.common.resources import JsonObject, ObjectRef
-from headgate.translator.dialects.gateway_api.fields import GATEWAY_CLASS_FIELDS, GATEWAY_FIELDS, HTTP_ROUTE_FIELDS
+from headgate.common.resources import GRPC_ROUTE, HTTP_ROUTE, JsonObject, ObjectRef, ResourceKind
+from headgate.translator.dialects.gateway_api.fields import (
+    GATEWAY_CLASS_FIELDS,
+    GATEWAY_FIELDS,
+    GRPC_ROUTE_FIELDS,
+    HTTP_ROUTE_FIELDS,
+)
 from headgate.translator.dialects.gateway_api.gateways.gateway import translate_gateway
 from headgate.translator.dialects.gateway_api.gateways.gateway_class import (
     is_of_our_controller,
     translate_gateway_class,
 )
+from headgate.translator.dialects.gateway_api.routes.grpc_route import translate_grpc_route
 from headgate.translator.dialects.gateway_api.routes.http_route import translate_http_route
-from headgate.translator.dialects.gateway_api.stored import HTTP_ROUTES, StoredRoute, read_facts
+from headgate.translator.dialects.gateway_api.stored import ROUTES, StoredRoute, read_facts
+from headgate.translator.fragments.fragment import Fragment
+from headgate.translator.manifests.verdicts import FieldVerdict
 from headgate.translator.objects.dialect import Dialect, TranslatedKind, translated_documents
 from headgate.translator.objects.document import identify
 from headgate.translator.objects.ownership import ByRule
@@ -26,6 +35,7 @@ from headgate.translator.sources.gateways import (
 from headgate.translator.sources.namespaces import NAMESPACES
 from headgate.translator.world.graph import Lookups
 
+_Translate = Callable[[ObjectRef, JsonObject, Lookups], Fragment]
 _OTHERS: Final = "--controller-names adopts that"
 
 
@@ -34,8 +44,21 @@ def _is_ours(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) -> bool:
 
 
 def _is_of_our_gateway(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) -> bool:
-    facts = read_facts({**manifest, "metadata": {"namespace": ref.namespace}})
+    facts = read_facts({**manifest, "metadata": {"namespace": ref.namespace}}, "")
     return any(find_our_gateway(lookups, each.ref.namespace, each.ref.name) is not None for each in facts.parents)
+
+
+def _route(
+    kind: ResourceKind, translate: _Translate, fields: Sequence[FieldVerdict]
+) -> TranslatedKind[StoredRoute, JsonObject]:
+    return TranslatedKind(
+        ROUTES[kind],
+        StoredRoute.decode,
+        identify,
+        translate,
+        ownership=ByRule(_is_of_our_gateway, "none of its parents is a Gateway of a class of ours"),
+        fields=fields,
+    )
 
 
 GATEWAY_API = Dialect(
@@ -53,14 +76,8 @@ GATEWAY_API = Dialect(
             ownership=ByRule(_is_ours, f"its GatewayClass is of another controller, or not there; {_OTHERS}"),
             fields=GATEWAY_FIELDS,
         ),
-        TranslatedKind(
-            HTTP_ROUTES,
-            StoredRoute.decode,
-            identify,
-            translate_http_route,
-            ownership=ByRule(_is_of_our_gateway, "none of its parents is a Gateway of a class of ours"),
-            fields=HTTP_ROUTE_FIELDS,
-        ),
+        _route(HTTP_ROUTE, translate_http_route, HTTP_ROUTE_FIELDS),
+        _route(GRPC_ROUTE, translate_grpc_route, GRPC_ROUTE_FIELDS),
     ),
-    reads=(SECRETS, NAMESPACES, GATEWAY_CLASSES, GATEWAYS, HTTP_ROUTES, REFERENCE_GRANTS),
+    reads=(SECRETS, NAMESPACES, GATEWAY_CLASSES, GATEWAYS, *ROUTES.values(), REFERENCE_GRANTS),
 )

@@ -1,4 +1,4 @@
-"""Features of Gateway API by the names that upstream has for them (`pkg/features` of version 1.6), and which are served.
+"""Features of Gateway API by upstream's names (`pkg/features` of version 1.6), and which are served.
 
 `status.supportedFeatures` of GatewayClasses and the table of the documentation both come from this list.
 """
@@ -47,8 +47,8 @@ _HTTP_ROUTE: Final = (
 FEATURES: Final = (
     Feature("BackendTLSPolicy", False),
     Feature("BackendTLSPolicySANValidation", False),
-    Feature("GRPCRoute", False),
-    Feature("GRPCRouteNamedRouteRule", False),
+    Feature("GRPCRoute"),
+    Feature("GRPCRouteNamedRouteRule"),
     Feature("Gateway"),
     Feature("GatewayAddressEmpty"),
     Feature("GatewayBackendClientCertificate", False),

@@ -52,7 +52,7 @@ GATEWAY_FIELDS: Final = (
     _row(
         "listeners[].allowedRoutes.kinds",
         is_=Likeness.STRICTER,
-        note="HTTPRoute; others are left out of `supportedKinds` (`InvalidRouteKinds`)",
+        note="kinds that the protocol has; others are left out of `supportedKinds` (`InvalidRouteKinds`)",
     ),
     _row(
         "addresses",
@@ -150,4 +150,35 @@ HTTP_ROUTE_FIELDS: Final = (
         note="`Header`: the rule is served without, with a warning",
     ),
     _row("rules[].sessionPersistence.idleTimeout", is_=Likeness.UNUSED, note="with a warning"),
+)
+GRPC_ROUTE_FIELDS: Final = (
+    *HTTP_ROUTE_FIELDS[:3],
+    _row("rules[].name", is_=Likeness.SAME, note="part of the name of the routes of the table"),
+    _row(
+        "rules[].matches[].method",
+        is_=Likeness.SAME,
+        note="patterns are RE2 and have to take the whole name; a method of any service goes before a service",
+    ),
+    _row("rules[].matches[].headers", is_=Likeness.SAME, note="patterns are RE2 and have to take the whole value"),
+    _filter("`requestHeaderModifier`", "requestHeaderModifier"),
+    _filter("`responseHeaderModifier`", "responseHeaderModifier"),
+    _filter(
+        "`requestMirror`",
+        "requestMirror",
+        note="several too, with `percent` or `fraction`; copies have bodies of 1 MiB at most",
+    ),
+    _row(
+        "rules[].filters[].extensionRef",
+        "rules[].backendRefs[].filters[].extensionRef",
+        is_=Likeness.REFUSED,
+        note="calls of the rule are answered as with 503, those of a backend as with 500",
+        label="`extensionRef`",
+    ),
+    _row(
+        "rules[].backendRefs",
+        is_=Likeness.SAME,
+        note="Services; HTTP/2 is spoken with them, over TLS if `appProtocol` is `https`, `grpcs` or "
+        "`kubernetes.io/wss`",
+    ),
+    *(row for row in HTTP_ROUTE_FIELDS if row.fields[0].startswith("rules[].sessionPersistence")),
 )

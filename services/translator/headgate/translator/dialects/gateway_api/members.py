@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from headgate.translator.dialects.gateway_api.attachment import attach
 from headgate.translator.dialects.gateway_api.gateways.reading import read_gateway
-from headgate.translator.dialects.gateway_api.stored import BY_GATEWAY, HTTP_ROUTES, gateway_name
+from headgate.translator.dialects.gateway_api.stored import BY_GATEWAY, ROUTES, gateway_name
 from headgate.translator.sources.gateways import GATEWAYS
 from headgate.translator.world.graph import Level, Lookups, Rule
 
@@ -38,7 +38,7 @@ def _count(lookups: Lookups, question: GatewayQuestion) -> GatewayMembers:
         return NO_MEMBERS
     listeners, attached, namespaces = read_gateway(gateway).listeners, Counter[str](), set[str]()
     named = gateway_name(question.namespace, question.name)
-    for route in lookups.find(HTTP_ROUTES, BY_GATEWAY, named):
+    for route in (each for kind in ROUTES.values() for each in lookups.find(kind, BY_GATEWAY, named)):
         parents = (each for each in route.facts.parents if each.gateway == named)
         found = {name for each in parents for name in attach(route.facts, each, listeners, lookups).hosts}
         if found:

@@ -1,4 +1,4 @@
-"""HTTPRoutes in stored form, and how those of a Gateway are found.
+"""Routes in stored form, and how those of a Gateway are found.
 
 What decides where a route is attached is kept apart from the rest: when a route changes, its Gateway asks all others.
 """
@@ -6,7 +6,7 @@ What decides where a route is attached is kept apart from the rest: when a route
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from headgate.common.resources import GATEWAY, GATEWAY_GROUP, HTTP_ROUTE, JsonObject
+from headgate.common.resources import GATEWAY, GATEWAY_GROUP, GRPC_ROUTE, HTTP_ROUTE, JsonObject, ResourceKind
 from headgate.common.status import ParentRef
 from headgate.translator.dialects.gateway_api.hostnames import normal
 from headgate.translator.manifests.reading import as_list, as_object, as_text, metadata
@@ -30,6 +30,7 @@ class Parent(NamedTuple):
 class RouteFacts(NamedTuple):
     """What of a route decides where it is attached."""
 
+    kind: str
     namespace: str
     parents: tuple[Parent, ...]
     """Those that are Gateways."""
@@ -37,7 +38,7 @@ class RouteFacts(NamedTuple):
 
 
 class StoredRoute(NamedTuple):
-    """An HTTPRoute."""
+    """A route."""
 
     document: Document
     facts: RouteFacts
@@ -52,11 +53,11 @@ def gateway_name(namespace: str, name: str) -> str:
     return f"{namespace}/{name}"
 
 
-def read_facts(manifest: JsonObject) -> RouteFacts:
+def read_facts(manifest: JsonObject, kind: str) -> RouteFacts:
     """Return what decides where a route is attached, as far as it can be read."""
     namespace, spec = as_text(metadata(manifest).get("namespace")), as_object(manifest.get("spec"))
     hostnames = (normal(each) for each in as_list(spec.get("hostnames")) if isinstance(each, str))
-    return RouteFacts(namespace, tuple(_parents(spec, namespace)), tuple(dict.fromkeys(hostnames)))
+    return RouteFacts(kind, namespace, tuple(_parents(spec, namespace)), tuple(dict.fromkeys(hostnames)))
 
 
 def _parents(spec: JsonObject, own: str) -> Iterator[Parent]:
@@ -69,13 +70,20 @@ def _parents(spec: JsonObject, own: str) -> Iterator[Parent]:
             yield Parent(ref, f"spec.parentRefs[{index}]")
 
 
-_DOCUMENTS: Final = document_kind(HTTP_ROUTE, metadata_fields=("creationTimestamp", "uid", "namespace", "name"))
 BY_GATEWAY: Final[Index[StoredRoute]] = Index(
     "gateway", lambda route: frozenset(parent.gateway for parent in route.facts.parents), is_cluster_wide=True
 )
-HTTP_ROUTES: Final = StoredKind(
-    HTTP_ROUTE,
-    lambda manifest: StoredRoute(_DOCUMENTS.read(manifest), read_facts(manifest)),
-    indexes=(BY_GATEWAY,),
-    restore=StoredRoute.decode,
-)
+
+
+def _stored(kind: ResourceKind) -> StoredKind[StoredRoute]:
+    documents = document_kind(kind, metadata_fields=("creationTimestamp", "uid", "namespace", "name"))
+    return StoredKind(
+        kind,
+        lambda manifest: StoredRoute(documents.read(manifest), read_facts(manifest, kind.kind)),
+        indexes=(BY_GATEWAY,),
+        restore=StoredRoute.decode,
+    )
+
+
+ROUTES: Final = {kind: _stored(kind) for kind in (HTTP_ROUTE, GRPC_ROUTE)}
+"""All kinds of routes that are served."""

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, Self
 
 from headgate.common.problems import Problem
-from headgate.common.resources import GATEWAY_GROUP, HTTP_ROUTE, JsonObject
+from headgate.common.resources import GATEWAY_GROUP, GRPC_ROUTE, HTTP_ROUTE, JsonObject
 from headgate.common.status import RouteKind
 from headgate.translator.dialects.gateway_api.gateways.ports import (
     TRANSPORTS,
@@ -21,7 +21,9 @@ from headgate.translator.dialects.gateway_api.models.gateway import ListenerSpec
 from headgate.translator.manifests.specs import Spec
 from headgate.translator.world.entry_points import EntryPoint
 
-HTTP_ROUTES_ALONE: Final = (RouteKind(GATEWAY_GROUP, HTTP_ROUTE.kind),)
+_OF_REQUESTS: Final = tuple(RouteKind(GATEWAY_GROUP, kind.kind) for kind in (HTTP_ROUTE, GRPC_ROUTE))
+_KINDS: Final = {"HTTP": _OF_REQUESTS, "HTTPS": _OF_REQUESTS}
+"""Kinds of routes that are served, by protocol."""
 _SPOKEN: Final = {"HTTP": "HTTP", "HTTPS": "TLS", "TLS": "TLS", "TCP": "TCP", "UDP": "UDP"}
 """What is spoken on a port for a protocol."""
 
@@ -45,9 +47,14 @@ class GatewayListener(NamedTuple):
         """Return a listener by what is written of it."""
         transport = TRANSPORTS.get(spec.protocol)
         key = listener_key(transport, spec.port) if transport is not None else ""
-        allowed, served = set(map(_kind, spec.allowed_routes.kinds)), HTTP_ROUTES_ALONE if transport else ()
+        allowed, served = set(map(_kind, spec.allowed_routes.kinds)), _KINDS.get(spec.protocol, ())
         kinds = tuple(kind for kind in served if not allowed or kind in allowed)
         return cls(spec, field, normal(spec.hostname), transport, key, kinds)
+
+    @property
+    def served_kinds(self) -> tuple[RouteKind, ...]:
+        """Kinds of routes that are served by its protocol."""
+        return _KINDS.get(self.spec.protocol, ())
 
     @property
     def unknown_kinds(self) -> tuple[RouteGroupKind, ...]:

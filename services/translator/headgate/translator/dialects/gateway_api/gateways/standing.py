@@ -50,7 +50,8 @@ def _unknown_kinds(listener: GatewayListener) -> Iterator[Problem]:
         return
     for kind in listener.unknown_kinds:
         what = f"{kind.kind}.{kind.group}"
-        message = f"{what} is no kind of routes that is served on {listener.spec.protocol}; HTTPRoute is"
+        served = " and ".join(each.kind for each in listener.served_kinds)
+        message = f"{what} is no kind of routes that is served on {listener.spec.protocol}; served are {served}"
         yield refuse("InvalidRouteKinds", f"{listener.field}.allowedRoutes.kinds", message, what)
 
 

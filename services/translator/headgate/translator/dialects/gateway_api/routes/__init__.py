@@ -1,1 +1,1 @@
-"""HTTPRoutes: where they are attached, and what becomes of their requests."""
+"""Routes: where they are attached, and what becomes of their requests."""

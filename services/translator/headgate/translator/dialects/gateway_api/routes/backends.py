@@ -9,19 +9,19 @@ from typing import Final, NamedTuple
 
 from headgate.common.plugins.transformation.fault_injection import Abort, FaultInjectionConfig
 from headgate.common.problems import Problem
-from headgate.common.resources import GATEWAY_GROUP, HTTP_ROUTE, ObjectRef
-from headgate.common.table import Backend, Mirror, PluginUse, Retries, Timeouts
+from headgate.common.resources import GATEWAY_GROUP
+from headgate.common.table import Backend, BackendProtocol, Mirror, PluginUse, Retries, Timeouts
 from headgate.translator.dialects.gateway_api.models.backend import BackendReference
+from headgate.translator.dialects.gateway_api.routes.context import RouteContext
 from headgate.translator.fragments.fragment import BackendUse
 from headgate.translator.fragments.upstream_refs import RefusalRef, ResourceRef, ServicePortRef
 from headgate.translator.manifests.specs import refuse
 from headgate.translator.sources.gateways import Party, is_granted
 from headgate.translator.sources.policies import BACKEND_POLICIES, BackendPolicy, ServicePortTarget
-from headgate.translator.sources.services import port_names
+from headgate.translator.sources.services import Service, ServicePort, port_names
 from headgate.translator.sources.sharing import find_service
 from headgate.translator.upstreams.overridden import OverriddenService
-from headgate.translator.upstreams.resolution import is_service_import
-from headgate.translator.world.graph import Lookups
+from headgate.translator.upstreams.resolution import APP_PROTOCOLS, is_service_import
 
 _LAST: Final = -10_000
 """Behind the plugins of filters: a redirect and a preflight need no Service."""
@@ -68,21 +68,19 @@ class RuleBackends(NamedTuple):
     """By a policy for the only Service."""
 
 
-def find_backends(
-    destinations: Sequence[Destination], ref: ObjectRef, lookups: Lookups, problems: list[Problem]
-) -> RuleBackends:
+def find_backends(destinations: Sequence[Destination], context: RouteContext, problems: list[Problem]) -> RuleBackends:
     """Return where the requests of a rule go; what cannot be had is reported, and keeps its share."""
     backends: list[Backend] = []
     uses: list[BackendUse] = []
     policies: list[BackendPolicy | None] = []
     for one in destinations:
-        found = find_service_port(one.written, one.field, ref, lookups, problems)
+        found = find_service_port(one.written, one.field, context, problems)
         if found is not None and not one.is_refused:
             policies.append(found.policy)
             backends.append(_backend(one, found))
             uses.append(found.use)
         else:
-            refusal = _refusal(one, ref)
+            refusal = _refusal(one, context)
             backends.append(Backend(upstream=refusal.key, weight=one.weight, plugins=(NO_SERVICE,)))
             uses.append(BackendUse(refusal, one.field, one.field))
     if not any(one.weight for one in backends):
@@ -103,15 +101,17 @@ def _backend(one: Destination, found: FoundService) -> Backend:
     )
 
 
-def _refusal(one: Destination, ref: ObjectRef) -> RefusalRef:
-    reason = f"HTTPRoute {ref.namespace}/{ref.name}: {one.field} cannot be followed"
-    return RefusalRef(ref.cluster, HTTP_ROUTE.kind, ref.namespace, f"{ref.name}/{one.field}", reason)
+def _refusal(one: Destination, context: RouteContext) -> RefusalRef:
+    ref, kind = context.ref, context.kind
+    reason = f"{kind} {ref.namespace}/{ref.name}: {one.field} cannot be followed"
+    return RefusalRef(ref.cluster, kind, ref.namespace, f"{ref.name}/{one.field}", reason)
 
 
 def find_service_port(
-    written: BackendReference, field: str, ref: ObjectRef, lookups: Lookups, problems: list[Problem]
+    written: BackendReference, field: str, context: RouteContext, problems: list[Problem]
 ) -> FoundService | None:
     """Return the port of a Service that a route may send requests to; None if there is none, with the reason."""
+    ref, lookups = context.ref, context.lookups
     if lookups.is_assumed:
         return None
     namespace = written.namespace or ref.namespace
@@ -122,13 +122,13 @@ def find_service_port(
         problems.append(refuse("InvalidKind", f"{field}.kind", message, what))
         return None
     what = f"{written.kind} {namespace}/{written.name}"
-    source = Party(GATEWAY_GROUP, HTTP_ROUTE.kind, ref.namespace)
+    source = Party(GATEWAY_GROUP, context.kind, ref.namespace)
     target = Party(written.group, written.kind, written.name)
     if namespace != ref.namespace and not is_granted(lookups, source, target, namespace):
-        message = f"{what}: no ReferenceGrant there allows HTTPRoutes of namespace {ref.namespace}"
+        message = f"{what}: no ReferenceGrant there allows {context.kind}s of namespace {ref.namespace}"
         problems.append(refuse("RefNotPermitted", f"{field}.namespace", message, namespace))
         return None
-    if is_import and written.port is None:
+    if is_import and written.port is None and not context.is_grpc:
         resource = ResourceRef(ref.cluster, namespace, written.group, written.kind, written.name)
         return FoundService(BackendUse(resource, f"{field}.name", f"{field}.port"))
     service = find_service(lookups, namespace, written.name)
@@ -150,5 +150,15 @@ def find_service_port(
         return None
     policy = lookups.attached(BACKEND_POLICIES, ServicePortTarget(namespace, written.name, written.port))
     named = (ref.cluster, namespace, written.name, written.port)
-    upstream = ServicePortRef(*named) if policy is None else OverriddenService(*named, has_policy=True)
+    protocol = _grpc_protocol(service, port, policy) if context.is_grpc else None
+    upstream: ServicePortRef | OverriddenService = ServicePortRef(*named)
+    if policy is not None or protocol is not None:
+        upstream = OverriddenService(*named, protocol, has_policy=policy is not None)
     return FoundService(BackendUse(upstream, f"{field}.name", f"{field}.port"), policy)
+
+
+def _grpc_protocol(service: Service, port: ServicePort, policy: BackendPolicy | None) -> BackendProtocol:
+    """Return what is spoken with a Service of gRPC: over TLS if its annotations, a policy or `appProtocol` say so."""
+    said = service.policy.upstream.protocol if service.policy else None
+    said = said or (policy.upstream.protocol if policy is not None else None) or APP_PROTOCOLS.get(port.app_protocol)
+    return BackendProtocol.H2 if said in (BackendProtocol.HTTPS, BackendProtocol.H2) else BackendProtocol.H2C

@@ -11,7 +11,6 @@ from pydantic import ValidationError
 from headgate.common.plugins.traffic.proxy_rewrite import ProxyRewriteConfig
 from headgate.common.plugins.transformation.response_rewrite import ResponseRewriteConfig
 from headgate.common.problems import Problem
-from headgate.common.resources import ObjectRef
 from headgate.common.table import Mirror, PluginUse
 from headgate.translator.dialects.gateway_api.models.filters import (
     Cors,
@@ -24,12 +23,12 @@ from headgate.translator.dialects.gateway_api.models.filters import (
     UrlRewrite,
 )
 from headgate.translator.dialects.gateway_api.routes.backends import find_service_port
+from headgate.translator.dialects.gateway_api.routes.context import RouteContext
 from headgate.translator.dialects.gateway_api.routes.cors import cors_use
 from headgate.translator.dialects.gateway_api.routes.literals import literal
 from headgate.translator.dialects.gateway_api.routes.redirects import Origin, depends_on_origin, redirect_use
 from headgate.translator.fragments.fragment import BackendUse
 from headgate.translator.manifests.specs import refuse
-from headgate.translator.world.graph import Lookups
 
 _FIELDS: Final = {
     "RequestHeaderModifier": "request_header_modifier",
@@ -98,8 +97,7 @@ class Filters(NamedTuple):
 def read_filters(
     written: Sequence[RouteFilter],
     field: str,
-    ref: ObjectRef,
-    lookups: Lookups,
+    context: RouteContext,
     problems: list[Problem],
     *,
     is_of_backend: bool = False,
@@ -111,9 +109,9 @@ def read_filters(
     uses: list[BackendUse] = []
     for index, each in enumerate(written):
         at = f"{field}[{index}]"
-        value = _value_of(each, at, own, is_of_backend=is_of_backend)
+        value = _value_of(each, at, context.filter_types, own, is_of_backend=is_of_backend)
         if isinstance(value, RequestMirror):
-            service = find_service_port(value.backend_ref, f"{at}.requestMirror.backendRef", ref, lookups, problems)
+            service = find_service_port(value.backend_ref, f"{at}.requestMirror.backendRef", context, problems)
             if service is not None:
                 mirrors.append(Mirror(upstream=service.use.upstream.key, share=_share(value)))
                 uses.append(service.use)
@@ -141,10 +139,12 @@ def _refused(filters: Filters, field: str) -> Iterator[Problem]:
             yield refuse("UnsupportedValue", field, f"{'.'.join(map(str, each['loc']))}: {message}")
 
 
-def _value_of(written: RouteFilter, at: str, problems: list[Problem], *, is_of_backend: bool) -> object | None:
-    name = _FIELDS.get(written.type)
+def _value_of(
+    written: RouteFilter, at: str, served: Sequence[str], problems: list[Problem], *, is_of_backend: bool
+) -> object | None:
+    name = _FIELDS.get(written.type) if written.type in served else None
     if name is None:
-        message = f"filters of this type are not served; these are: {', '.join(_FIELDS)}"
+        message = f"filters of this type are not served; these are: {', '.join(served)}"
         problems.append(refuse("UnsupportedValue", f"{at}.type", message, written.type))
         return None
     if is_of_backend and written.type not in _OF_BACKENDS:

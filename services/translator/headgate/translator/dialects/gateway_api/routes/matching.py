@@ -36,7 +36,7 @@ class MatchedRequests(NamedTuple):
         return self.path.value if self.path.type is PathType.PREFIX else None
 
 
-class _Unmatched(ValueError):
+class Unmatched(ValueError):
     """A match cannot be followed; `field` is the one to mend, below the match."""
 
     def __init__(self, field: str, message: str, value: str) -> None:
@@ -50,20 +50,26 @@ def read_matches(rule: Part[RouteRule], problems: list[Problem]) -> Iterator[Mat
         field = f"{rule.field}.matches[{index}]" if rule.value.matches else rule.field
         try:
             yield _read(match, str(index), field)
-        except _Unmatched as wrong:
+        except Unmatched as wrong:
             problems.append(refuse("UnsupportedValue", f"{field}.{wrong.field}", str(wrong), wrong.value))
 
 
 def _read(match: RouteMatch, name: str, field: str) -> MatchedRequests:
-    headers = _first_of_each([(each.name.lower(), each) for each in match.headers])
+    headers = compare_headers(match.headers)
     parameters = _first_of_each([(each.name, each) for each in match.query_params])
     conditions = [
         *_method(match.method),
-        *(_compare(Subject.HEADER, each, f"headers[{index}]") for index, each in headers),
+        *headers,
         *(_compare(Subject.QUERY, each, f"queryParams[{index}]") for index, each in parameters),
     ]
     rank = Rank(has_method=bool(match.method), headers=len(headers), query_parameters=len(parameters))
     return MatchedRequests(_path(match.path), all_of(conditions), rank, name, field)
+
+
+def compare_headers(written: Sequence[ValueMatcher]) -> list[Compare]:
+    """Return what is asked of headers; of several matchers of one name the first counts. Raises Unmatched."""
+    first = _first_of_each([(each.name.lower(), each) for each in written])
+    return [_compare(Subject.HEADER, each, f"headers[{index}]") for index, each in first]
 
 
 def _first_of_each(named: Sequence[tuple[str, ValueMatcher]]) -> list[tuple[int, ValueMatcher]]:
@@ -77,15 +83,15 @@ def _first_of_each(named: Sequence[tuple[str, ValueMatcher]]) -> list[tuple[int,
 def _path(written: PathMatcher) -> PathMatch:
     kind, value = _PATH_TYPES[written.type], written.value
     if kind is PathType.REGEX:
-        return PathMatch(type=kind, value=_whole(value, "path.value"))
+        return PathMatch(type=kind, value=whole(value, "path.value"))
     if not value.startswith("/"):
-        raise _Unmatched("path.value", "must begin with a slash", value)
+        raise Unmatched("path.value", "must begin with a slash", value)
     return PathMatch(type=kind, value=value)
 
 
 def _method(method: str) -> Iterator[Compare]:
     if method and not _METHOD.fullmatch(method):
-        raise _Unmatched("method", "must be a method in upper case, such as GET", method)
+        raise Unmatched("method", "must be a method in upper case, such as GET", method)
     if method:
         yield Compare(subject=Subject.METHOD, values=(method,))
 
@@ -93,14 +99,14 @@ def _method(method: str) -> Iterator[Compare]:
 def _compare(subject: Subject, written: ValueMatcher, field: str) -> Compare:
     if written.type == "Exact":
         return Compare(subject=subject, name=written.name, values=(written.value,))
-    pattern = _whole(written.value, f"{field}.value")
+    pattern = whole(written.value, f"{field}.value")
     return Compare(subject=subject, name=written.name, operator=Operator.REGEX, values=(pattern,))
 
 
-def _whole(pattern: str, field: str) -> str:
+def whole(pattern: str, field: str) -> str:
     """Return a pattern that has to take a whole text."""
     try:
         compile_pattern(pattern)
     except ValueError as error:
-        raise _Unmatched(field, str(error), pattern) from error
+        raise Unmatched(field, str(error), pattern) from error
     return f"^(?:{pattern})$"

@@ -1,0 +1,33 @@
+"""What is known wherever a part of a route is translated."""
+
+from typing import Final, NamedTuple
+
+from headgate.common.resources import ObjectRef
+from headgate.translator.world.graph import Lookups
+
+OF_HTTP: Final = (
+    "RequestHeaderModifier",
+    "ResponseHeaderModifier",
+    "RequestRedirect",
+    "URLRewrite",
+    "RequestMirror",
+    "CORS",
+)
+"""Types of filters that are served for rules of HTTPRoutes."""
+OF_GRPC: Final = ("RequestHeaderModifier", "ResponseHeaderModifier", "RequestMirror")
+"""The same of GRPCRoutes."""
+
+
+class RouteContext(NamedTuple):
+    """The route, and where it is looked at."""
+
+    ref: ObjectRef
+    kind: str
+    lookups: Lookups
+    is_grpc: bool = False
+    """Services are spoken to by HTTP/2 whatever is not said of them."""
+
+    @property
+    def filter_types(self) -> tuple[str, ...]:
+        """Filters that a rule may have."""
+        return OF_GRPC if self.is_grpc else OF_HTTP

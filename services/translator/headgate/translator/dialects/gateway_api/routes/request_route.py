@@ -1,0 +1,250 @@
+"""One route of requests, an HTTPRoute or a GRPCRoute, to one fragment.
+
+A match of a rule becomes a route of the table for each hostname that the route and its listeners have in common. What
+cannot be followed is reported, and its requests are refused: they are never another route's. Only a rule that cannot be
+read at all, as no API server with Gateway API's definitions would take it, is left out.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from headgate.common.problems import Problem
+from headgate.common.resources import JsonObject
+from headgate.common.status import ConditionType
+from headgate.common.table import Backend, PluginUse, Provenance, Retries, Route, Stickiness, Timeouts
+from headgate.translator.dialects.gateway_api.models.route import RouteRule, RouteSettings, WeightedBackend
+from headgate.translator.dialects.gateway_api.routes.backends import (
+    NO_SERVICE,
+    Destination,
+    OnTheWay,
+    RuleBackends,
+    find_backends,
+)
+from headgate.translator.dialects.gateway_api.routes.context import RouteContext
+from headgate.translator.dialects.gateway_api.routes.filters import Filters, read_filters
+from headgate.translator.dialects.gateway_api.routes.matching import MatchedRequests
+from headgate.translator.dialects.gateway_api.routes.places import PlacedHost, Places, find_places
+from headgate.translator.dialects.gateway_api.routes.redirects import Origin
+from headgate.translator.dialects.gateway_api.routes.sending import (
+    retries_of,
+    stickiness_of,
+    timeouts_of,
+    unfollowed,
+)
+from headgate.translator.dialects.gateway_api.stored import RouteFacts, read_facts
+from headgate.translator.fragments.fragment import BackendUse, Fragment, RouteClaim
+from headgate.translator.fragments.route_cost import MAX_COST, TOO_COSTLY, route_cost
+from headgate.translator.fragments.status_part import SaidCondition, StatusPart
+from headgate.translator.fragments.upstream_refs import RefusalRef
+from headgate.translator.manifests.specs import Part, Spec, refuse, warn
+from headgate.translator.objects.document import identify
+
+MAX_ROUTES: Final = 10_000
+"""Routes of the table that one object may make."""
+_ANYWHERE: Final = Origin("http", 80)
+_REFERENCES: Final = ("RefNotPermitted", "InvalidKind", "BackendNotFound", "UnsupportedProtocol")
+"""Reasons of what is wrong with references to Services."""
+
+
+class _Served(NamedTuple):
+    """What becomes of the requests of a rule."""
+
+    filters: Filters
+    backends: tuple[Backend, ...]
+    uses: tuple[BackendUse, ...]
+    timeouts: Timeouts = Timeouts()
+    retries: Retries = Retries()
+    stickiness: Stickiness | None = None
+    plugins: tuple[PluginUse, ...] = ()
+    """Besides those of filters."""
+    is_refused: bool = False
+
+
+class ReadRule(NamedTuple):
+    """A rule of either kind, and the requests that it is for."""
+
+    part: Part[RouteRule]
+    matches: tuple[MatchedRequests, ...]
+
+
+ReadRules = Callable[[Spec, list[Problem]], Iterator[ReadRule]]
+"""Reads the rules of a route."""
+
+
+class _Rule(NamedTuple):
+    """A rule, followed."""
+
+    part: Part[RouteRule]
+    name: str
+    matches: tuple[MatchedRequests, ...]
+    served: _Served
+
+
+def translate_request_route(manifest: JsonObject, context: RouteContext, read_rules: ReadRules) -> Fragment:
+    """Return what a route that is ours contributes."""
+    ref, _, lookups, _ = context
+    problems: list[Problem] = []
+    spec = Spec(manifest.get("spec"), problems)
+    settings = spec.rest(RouteSettings, "rules")
+    read = list(read_rules(spec, problems))
+    names = _names([each.part.value for each in read])
+    rules = [_follow(name, each, context, problems) for name, each in zip(names, read, strict=True)]
+    identity = identify(ref, manifest)
+    if lookups.is_assumed:
+        return Fragment(identity, problems=tuple(dict.fromkeys(problems)))
+    if settings is not None and settings.use_default_gateways:
+        problems.append(warn("UnsupportedField", "spec.useDefaultGateways", "name the Gateway in parentRefs"))
+    facts = read_facts({**manifest, "metadata": {"namespace": ref.namespace}}, context.kind)
+    places = find_places(facts, lookups, problems)
+    # Without its hostnames a route would take requests of all hosts.
+    claims = tuple(_within_bounds(context, rules, places, problems)) if settings is not None else ()
+    unresolved = [problem for problem in problems if problem.reason in _REFERENCES]
+    return Fragment(
+        identity,
+        hosts=tuple(dict.fromkeys(claim.host for claim in claims)),
+        routes=claims,
+        backends=tuple(dict.fromkeys(use for rule in rules for use in rule.served.uses)) if claims else (),
+        problems=tuple(dict.fromkeys(problems)),
+        unmatched="next-host",
+        inherits_tls=True,
+        parts=tuple(_parts(facts, places.refused, unresolved)),
+        shares_routes_with=places.namespaces,
+    )
+
+
+# Rules
+
+
+def _names(rules: Sequence[RouteRule]) -> list[str]:
+    """Return a name for each rule, unique within the object: its own, so that it stays the same when rules move."""
+    named = Counter(rule.name for rule in rules)
+    return [rule.name if rule.name and named[rule.name] == 1 else f"#{index}" for index, rule in enumerate(rules)]
+
+
+def _follow(name: str, read: ReadRule, context: RouteContext, problems: list[Problem]) -> _Rule:
+    part, matches = read
+    rule, field = part
+    own: list[Problem] = []
+    filters = read_filters(rule.filters, f"{field}.filters", context, own)
+    if filters is not None and filters.replaces_prefix and any(match.prefix is None for match in matches):
+        message = "ReplacePrefixMatch needs matches of type PathPrefix in all of the rule"
+        own.append(refuse("UnsupportedValue", f"{field}.filters", message))
+        filters = None
+    destinations = [
+        _destination(each, f"{field}.backendRefs[{i}]", matches, context, problems)
+        for i, each in enumerate(rule.backend_refs)
+    ]
+    problems += unfollowed(rule, field)
+    problems += own
+    if filters is None:
+        return _Rule(part, name, matches, _refused(context, field, own))
+    backends = find_backends([each for each, _ in destinations], context, problems)
+    uses = (*filters.uses, *backends.uses, *(use for _, uses in destinations for use in uses))
+    return _Rule(part, name, matches, _serve(rule, filters, backends, uses))
+
+
+def _serve(rule: RouteRule, filters: Filters, backends: RuleBackends, uses: tuple[BackendUse, ...]) -> _Served:
+    is_answered = filters.redirect is not None
+    return _Served(
+        filters,
+        () if is_answered else backends.backends,
+        uses,
+        timeouts_of(rule),
+        retries_of(rule, backends.retries),
+        stickiness_of(rule.session_persistence),
+        () if is_answered or backends.backends else (NO_SERVICE,),
+    )
+
+
+def _refused(context: RouteContext, field: str, own: Sequence[Problem]) -> _Served:
+    ref, kind = context.ref, context.kind
+    reason = f"{kind} {ref.namespace}/{ref.name} refuses requests of {field}: {own[0]}"
+    refusal = RefusalRef(ref.cluster, kind, ref.namespace, f"{ref.name}/{field}", reason)
+    return _Served(Filters(), (Backend(upstream=refusal.key),), (BackendUse(refusal, field, field),), is_refused=True)
+
+
+def _destination(
+    written: WeightedBackend,
+    field: str,
+    matches: Sequence[MatchedRequests],
+    context: RouteContext,
+    problems: list[Problem],
+) -> tuple[Destination, tuple[BackendUse, ...]]:
+    """Return a Service with its filters, and the Services that these name."""
+    at = f"{field}.filters"
+    filters = read_filters(written.filters, at, context, problems, is_of_backend=True)
+    prefixes = {match.prefix for match in matches}
+    prefix = next(iter(prefixes)) if len(prefixes) == 1 else None
+    if filters is not None and filters.replaces_prefix and prefix is None:
+        message = "ReplacePrefixMatch of a backend needs one match of type PathPrefix in the rule"
+        problems.append(refuse("UnsupportedValue", at, message))
+        filters = None
+    if filters is None:
+        return Destination(written, written.weight, field, is_refused=True), ()
+    way = OnTheWay(filters.plugins(prefix), filters.mirrors)
+    return Destination(written, written.weight, field, way), filters.uses
+
+
+# Claims
+
+
+def _within_bounds(
+    context: RouteContext, rules: Sequence[_Rule], places: Places, problems: list[Problem]
+) -> Iterator[RouteClaim]:
+    """Yield the routes that an object may have; a rule that asks for too many is left out and told."""
+    left, cost_left = MAX_ROUTES, MAX_COST
+    for rule in rules:
+        hosts = tuple(places.hosts_of(by_origin=rule.served.filters.depends_on_origin))
+        count = len(hosts) * len(rule.matches)
+        cost = sum(route_cost(each.when, rule.served.filters.plugins(each.prefix, _ANYWHERE)) for each in rule.matches)
+        if count > left or cost * len(hosts) > cost_left:
+            message = f"asks for {count} combinations of hosts and matches, which {TOO_COSTLY}"
+            problems.append(refuse("TooMuchWork", f"{rule.part.field}.matches", message))
+            continue
+        left, cost_left = left - count, cost_left - cost * len(hosts)
+        yield from _claims(context, rule, hosts)
+
+
+def _claims(context: RouteContext, rule: _Rule, hosts: Sequence[PlacedHost]) -> Iterator[RouteClaim]:
+    """Yield the routes of the table, one for each match and host."""
+    served, field, (ref, kind, *_) = rule.served, rule.part.field, context
+    common: Mapping[str, Any] = {
+        "backends": served.backends,
+        "mirrors": served.filters.mirrors,
+        "timeouts": served.timeouts,
+        "retries": served.retries,
+        "stickiness": served.stickiness,
+        "provenance": Provenance(cluster=ref.cluster, kind=kind, namespace=ref.namespace, name=ref.name, rule=field),
+    }
+    prefix = "grpc:" if context.is_grpc else ""
+    name = f"{ref.cluster}/{ref.namespace}/{prefix}{ref.name} {rule.name}"
+    for host in hosts:
+        for match in rule.matches:
+            route = Route(
+                name=f"{name}/{match.name}",
+                path=match.path,
+                when=match.when,
+                rank=match.rank,
+                plugins=(*served.filters.plugins(match.prefix, host.origin), *served.plugins),
+                **common,
+            )
+            yield RouteClaim(host.key, route, match.field, is_refused=served.is_refused)
+
+
+# Status
+
+
+def _parts(
+    facts: RouteFacts, refused: Mapping[str, SaidCondition | None], unresolved: Sequence[Problem]
+) -> Iterator[StatusPart]:
+    """Yield how the route stands with each parent that is ours."""
+    if unresolved:
+        texts = "; ".join(map(str, unresolved))
+        resolved = SaidCondition(ConditionType.RESOLVED_REFS, "False", unresolved[0].reason, texts)
+    else:
+        resolved = SaidCondition(ConditionType.RESOLVED_REFS, "True", "ResolvedRefs")
+    for parent in facts.parents:
+        if parent.field in refused:
+            why = refused[parent.field]
+            yield StatusPart(parent.ref, parent.field, (resolved,) if why is None else (why, resolved))
