@@ -48,5 +48,8 @@ def test_ports_of_listeners_that_are_not_open_are_read_with_the_reason() -> None
         "https://[::]:9443 not open: host * on this port: belongs to listener http",
         "tcp://0.0.0.0:5432 not open: taken",
     )
-    reasons = {9000: "Address already in use", 9443: "host * on this port: belongs to listener http"}
+    reasons = {
+        (9000, "0.0.0.0"): "Address already in use",
+        (9443, "::"): "host * on this port: belongs to listener http",
+    }
     assert beat(listeners=listeners).closed_ports == reasons

@@ -19,6 +19,7 @@ from headgate.translator.assembly.boundaries import Boundaries, HostSharing
 from headgate.translator.manifests.label_selectors import read_selector
 from headgate.translator.serving.rollout.decision import RolloutPolicy
 from headgate.translator.sources.addresses import parse_address
+from headgate.translator.world.address_pool import read_pool
 from headgate.translator.world.entry_point_settings import EntryPointSettings, read_entry_points, split_names
 from headgate.translator.world.settings import (
     AcmeNames,
@@ -201,6 +202,11 @@ class TranslatorSettings(LeaseSettings, StoreSettings, AcmeSettings):
         description="Addresses or host names for the Ingresses' status; by default those that live gateways announce. "
         "Those of a class' GatewayProxy go before.",
     )
+    gateway_addresses: list[str] = Field(
+        default=[],
+        description="Networks and addresses, such as 10.248.0.0/24,fd00:248::/64, of which each Gateway of Gateway API "
+        "gets an address of its own; none by default: Gateways share the gateways' addresses.",
+    )
     keep_revisions: int = Field(
         default=100,
         ge=1,
@@ -297,6 +303,12 @@ class TranslatorSettings(LeaseSettings, StoreSettings, AcmeSettings):
                 raise ValueError(f"{value!r} is neither an IP address nor a DNS name in lower case")
         return values
 
+    @field_validator("gateway_addresses")
+    @classmethod
+    def _check_pool(cls, values: list[str]) -> list[str]:
+        read_pool(values)
+        return values
+
     @field_validator("nginx_annotations_prefix")
     @classmethod
     def _check_prefix(cls, value: str) -> str:
@@ -371,6 +383,7 @@ class TranslatorSettings(LeaseSettings, StoreSettings, AcmeSettings):
                 label_selector=self.traefik_label_selector,
             ),
             entry_points=read_entry_points(self.entrypoints),
+            gateway_addresses=read_pool(self.gateway_addresses),
             acme=AcmeNames(self.table, {name: one.challenge for name, one in self.resolvers.items()}),
         )
 

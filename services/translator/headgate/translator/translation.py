@@ -104,6 +104,7 @@ class Translation:
         self.wanted: dict[CertificateRef, None] = {}
         """Certificates that objects want ordered."""
         read = [*_TABLE_KINDS, clusters, *(kind for dialect in dialects for kind in dialect.reads)]
+        settings = replace(settings, selection=selection)
         self._nginx_prefix = settings.nginx.annotations_prefix
         kinds = [with_prefix(stored, self._nginx_prefix) for stored in (*read, *(kind.stored for kind in translated))]
         in_place = InPlace(settings)

@@ -254,7 +254,7 @@ def test_a_listener_that_cannot_share_its_port_is_left_out_and_logged(
     with caplog.at_level(logging.ERROR):
         table = table_of(listener("gw/a", port=8001), second)
     assert table.plan.problems == {"gw/b": problem}
-    assert table.plan.refused == {("http", 8001): problem}
+    assert table.plan.refused == {ListenerPort("", 8001): problem}
     assert "a listener is not served as it asks" in caplog.text
 
 

@@ -217,7 +217,10 @@ def test_a_replica_serves_what_its_slowest_worker_serves() -> None:
 def test_ports_that_replicas_could_not_open_are_known_once_for_each() -> None:
     told = ("http://0.0.0.0:9000 not open: taken",)
     beats = [beat("g2", R2, listeners=told), beat("g1", R2, listeners=told), beat("g1", R2, worker=1, listeners=told)]
-    assert Fleet.of(beats, "t").closed == (ClosedPort(9000, "g1", "taken"), ClosedPort(9000, "g2", "taken"))
+    assert Fleet.of(beats, "t").closed == (
+        ClosedPort(9000, "0.0.0.0", "g1", "taken"),
+        ClosedPort(9000, "0.0.0.0", "g2", "taken"),
+    )
 
 
 def test_a_replica_that_starts_and_one_of_another_table_do_not_count() -> None:

@@ -185,10 +185,20 @@ def test_a_part_keeps_its_time_and_its_type_in_a_message() -> None:
 def test_a_listener_whose_port_a_replica_could_not_open_is_not_programmed() -> None:
     reports = (ListenerReport(name="http"), ListenerReport(name="db", port=9000))
     known = facts(parts=LISTENERS, listeners=reports)
-    closed = TWO._replace(closed=(ClosedPort(9000, "g1", "Address already in use"), ClosedPort(9001, "g1", "taken")))
+    in_use = ClosedPort(9000, "0.0.0.0", "g1", "Address already in use")
+    closed = TWO._replace(closed=(in_use, ClosedPort(9001, "0.0.0.0", "g1", "taken")))
     wanted = report(known, None, closed, None)
     said = {one.part: one for one in wanted.conditions if one.type is ConditionType.PROGRAMMED}
     assert said[ListenerRef("http")].status == "True"
     found = said[ListenerRef("db")]
     assert (found.status, found.reason) == ("False", "PortUnavailable")
     assert found.message == "port 9000 is not open at g1: Address already in use"
+
+
+def test_a_port_that_is_closed_at_another_address_than_a_listeners_is_no_matter_of_it() -> None:
+    reports = (ListenerReport(name="http"), ListenerReport(name="db", port=9000, addresses=("192.0.2.1",)))
+    known = facts(parts=LISTENERS, listeners=reports)
+    for address, status in (("192.0.2.1", "False"), ("192.0.2.2", "True")):
+        wanted = report(known, None, TWO._replace(closed=(ClosedPort(9000, address, "g1", "taken"),)), None)
+        said = {one.part: one.status for one in wanted.conditions if one.type is ConditionType.PROGRAMMED}
+        assert said[ListenerRef("db")] == status

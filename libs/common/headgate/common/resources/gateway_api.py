@@ -26,6 +26,7 @@ GATEWAY = ResourceKind(
     short_names=("gtw",),
     dialect=_DIALECT,
     ownership=OwnershipRule.REFERENCE,
+    status_fields=("addresses",),  # a Gateway keeps those that it has
     status=StatusShape.LISTENERS,
     references=(secret_field("spec.listeners.*.tls.certificateRefs.*"),),
 )

@@ -129,6 +129,8 @@ class ResourceKind:
     """Whether nothing of an object is published but its names and labels."""
     keeps_status: bool = False
     """Whether an object's status is published with it."""
+    status_fields: tuple[str, ...] = ()
+    """Fields of the status that are published with an object where the rest of it is not."""
 
     status: StatusShape = StatusShape.NONE
     is_asked: bool = False

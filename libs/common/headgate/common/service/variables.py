@@ -60,6 +60,7 @@ SETTING_NAMES: Final = frozenset(
         "drain_delay_s",
         "entrypoints",
         "forget_clusters",
+        "gateway_addresses",
         "global_rule_namespaces",
         "grace_s",
         "header_timeout_s",

@@ -87,6 +87,8 @@ class Listener(Entry):
     """Unique in the table."""
     address: str = ""
     """That is listened on; empty is that of the gateway's own ports."""
+    further_addresses: tuple[str, ...] = ()
+    """On which it listens besides, all with the port."""
     port: int = Field(default=0, ge=0, le=65535)
     """0: the gateway's own port of the protocol, `http` or `https`, whatever its number is."""
     protocol: ListenerProtocol
@@ -121,6 +123,8 @@ class Listener(Entry):
     def _check(self) -> Self:
         if self.key in OWN_LISTENERS and (self.protocol != self.key or self.port or self.address):
             raise ValueError(f"{self.key} is the gateway's own listener: protocol {self.key}, no address and no port")
+        if self.further_addresses and not self.address:
+            raise ValueError("further_addresses are besides an address")
         if not self.port and (self.protocol not in OWN_LISTENERS or self.address):
             raise ValueError("port 0 is the gateway's own: of http and https, without an address")
         if (self.tls is not None or self.certificates) and self.protocol not in ("https", "tls"):

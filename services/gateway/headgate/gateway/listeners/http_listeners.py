@@ -67,7 +67,7 @@ class HttpListeners:
         self._host = host
         self._reuse_port = reuse_port
         self._schemes: dict[PortKey, list[str]] = {}
-        self._refused: Sequence[tuple[tuple[str, int], str]] = ()
+        self._refused: Sequence[tuple[ListenerPort, str]] = ()
         owners = {port: f"the gateway's {owner}" for port, owner in reserved.items()}
         self._ports: PortSet[HttpPlan] = PortSet("listener's port", host, self._open, owners, self._count, on_change)
 
@@ -76,7 +76,10 @@ class HttpListeners:
         """The ports as heartbeats show them: `http://0.0.0.0:8000`, with the reason if one is not open."""
         shown = self._ports.shown().items()
         opened = (f"{scheme}://{where}" for key, where in shown for scheme in self._schemes[key])
-        return (*opened, *(f"{scheme}://{self._host}:{port}{NOT_OPEN}{why}" for (scheme, port), why in self._refused))
+        return (
+            *opened,
+            *(f"{port.protocol}://{self._ports.where(_key(port))}{NOT_OPEN}{why}" for port, why in self._refused),
+        )
 
     @staticmethod
     def keys(plan: ListenerPlan) -> frozenset[PortKey]:
@@ -106,7 +109,10 @@ class HttpListeners:
         self._ports.stop()
 
     def _open(self, key: PortKey, plan: HttpPlan) -> "_ListenerPort":
-        listening = open_listener(key.address or self._host, key.port, reuse_port=self._reuse_port)
+        # The gateway's own port may have the same number: it has the connections to all other addresses then.
+        reuse_port = self._reuse_port or (bool(key.address) and key.port in self._ports.reserved)
+        host = key.address or self._host
+        listening = open_listener(host, key.port, reuse_port=reuse_port, may_be_absent=bool(key.address))
         (scheme, settings), *_ = plan.spoken.items()
         opened = self._server.open_port(*self._spoken(key, scheme), listening, settings)
         port = _ListenerPort(key, opened, self)

@@ -31,7 +31,7 @@ class PortKey(NamedTuple):
     """Empty: that of the gateway's own ports."""
 
     def __str__(self) -> str:
-        return f"{self.transport}/{self.port}"
+        return f"{self.transport}/{self.port}@{self.address}" if self.address else f"{self.transport}/{self.port}"
 
 
 class OpenPort(Protocol[P_contra]):
@@ -93,11 +93,12 @@ class PortSet(Generic[P]):
     def shown(self) -> Mapping[PortKey, str]:
         """Return all ports as heartbeats show them, `127.0.0.1:53`, with the reason if one is not open."""
         reasons = {key: "" for key in self.open} | {key: f"{NOT_OPEN}{why}" for key, (_, why) in self.failed.items()}
-        return {key: f"{self._host_of(key)}:{key.port}{reasons[key]}" for key in sorted(reasons)}
+        return {key: f"{self.where(key)}{reasons[key]}" for key in sorted(reasons)}
 
-    def _host_of(self, key: PortKey) -> str:
+    def where(self, key: PortKey) -> str:
+        """Return the address and the port that are listened on."""
         host = key.address or self._host
-        return f"[{host}]" if ":" in host else host
+        return f"[{host}]:{key.port}" if ":" in host else f"{host}:{key.port}"
 
     def stop(self) -> None:
         """Try no port again."""
@@ -114,8 +115,9 @@ class PortSet(Generic[P]):
         self._settle()
 
     def _why_not(self, key: PortKey) -> str:
-        """Say whose a port is; empty if it is nobody's."""
-        owner = self.reserved.get(key.port) if key.transport == "tcp" else None
+        """Say whose a port is; empty if it is nobody's. At another address than the others' it is another port."""
+        is_theirs = key.transport == "tcp" and key.address in ("", self._host)
+        owner = self.reserved.get(key.port) if is_theirs else None
         return f"port {key.port} is {owner}" if owner else ""
 
     def _try_open(self, key: PortKey, plan: P) -> None:

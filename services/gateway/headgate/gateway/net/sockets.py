@@ -2,15 +2,27 @@
 
 import socket
 import struct
+import sys
 
 from headgate.gateway.net.proxy_protocol import Addresses, SocketAddress
 
 BACKLOG = 4096
+_IP_FREEBIND = 15
+"""ip(7); the module `socket` has no name for it. Of sockets of IPv6 too."""
 _RESET = struct.pack("ii", 1, 0)
 
 
-def open_listener(host: str | None, port: int, *, datagrams: bool = False, reuse_port: bool = False) -> socket.socket:
+def open_listener(
+    host: str | None, port: int, *, datagrams: bool = False, reuse_port: bool = False, may_be_absent: bool = False
+) -> socket.socket:
     """Bind a socket, and listen unless it is for datagrams. `::` takes IPv4 too; None is all addresses.
+
+    Args:
+        host: address.
+        port: number; 0 is any.
+        datagrams: UDP.
+        reuse_port: other sockets may have the same port, or have it at all addresses.
+        may_be_absent: the address may come to the machine later, as it does when it moves. Only Linux can.
 
     Raises:
         OSError: the port is taken, needs privileges, or the host is none of ours.
@@ -27,6 +39,8 @@ def open_listener(host: str | None, port: int, *, datagrams: bool = False, reuse
             opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         if family == socket.AF_INET6:
             opened.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        if may_be_absent and sys.platform == "linux":
+            opened.setsockopt(socket.IPPROTO_IP, _IP_FREEBIND, 1)
         opened.bind(address)
         if not datagrams:
             opened.listen(BACKLOG)

@@ -1,6 +1,6 @@
 """Listeners as ports have them: which port belongs to which listeners, and what a listener cannot have."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from headgate.common.table import OWN_LISTENERS, Listener, own_listener
@@ -67,8 +67,8 @@ class ListenerPlan(NamedTuple):
     """Of each its listeners by their host patterns."""
     problems: Mapping[str, str]
     """By key: why a listener is not served."""
-    refused: Mapping[tuple[str, int], str] = {}
-    """By protocol and number: why a port that a listener asks for is not opened for it."""
+    refused: Mapping[ListenerPort, str] = {}
+    """Why a port that a listener asks for is not opened for it."""
 
 
 OwnPorts = Mapping[tuple[str, int], ListenerPort]
@@ -89,25 +89,25 @@ def plan_listeners(listeners: Iterable[Listener], own: OwnPorts) -> Steps[Listen
     entries |= {each.key: each for each in sorted(listeners, key=lambda each: each.key)}
     ports: dict[ListenerPort, dict[str, Listener]] = {}
     problems: dict[str, str] = {}
-    refused: dict[tuple[str, int], str] = {}
+    refused: dict[ListenerPort, str] = {}
     for number, listener in enumerate(entries.values(), 1):
         if listener.protocol not in OWN_LISTENERS:
             continue
-        port = _port_of(listener, own)
-        others = ports.get(port, {})
-        problem = _problem(listener, others) or _excess(port, ports)
-        if problem:
-            problems[listener.key] = problem
-            refused[listener.protocol, listener.port] = problem
-        else:
-            ports.setdefault(port, {})[listener.host] = listener
+        for port, wanted in _ports_of(listener, own):
+            others = ports.get(port, {})
+            problem = _problem(listener, others) or _excess(port, ports)
+            if problem:
+                problems[listener.key] = problem
+                refused[wanted] = problem
+            else:
+                ports.setdefault(port, {})[listener.host] = listener
         if number % _AT_ONCE == 0:
             yield
     planned = {}
     for port, group in ports.items():
         by_name = {host_name(host).encode(): listener for host, listener in group.items()}
         planned[port] = yield from index_hosts(HostIndex({}), by_name, by_name)
-    return ListenerPlan(planned, problems, {wanted: why for wanted, why in refused.items() if wanted[1]})
+    return ListenerPlan(planned, problems, {wanted: why for wanted, why in refused.items() if wanted.port})
 
 
 def _excess(port: ListenerPort, ports: Mapping[ListenerPort, object]) -> str:
@@ -116,11 +116,14 @@ def _excess(port: ListenerPort, ports: Mapping[ListenerPort, object]) -> str:
     return f"port {port.port} is one too many: {MAX_PORTS} besides the gateway's own are opened"
 
 
-def _port_of(listener: Listener, own: OwnPorts) -> ListenerPort:
-    if not listener.port:
-        return OWN_HTTPS if listener.protocol == "https" else OWN_HTTP
-    wanted = ListenerPort(listener.address, listener.port, listener.protocol)
-    return own.get((listener.protocol, listener.port), wanted) if not listener.address else wanted
+def _ports_of(listener: Listener, own: OwnPorts) -> Iterator[tuple[ListenerPort, ListenerPort]]:
+    """Yield the ports of a listener, each with what the listener says of it: of the gateway's own that is a number."""
+    for address in (listener.address, *listener.further_addresses):
+        wanted = ListenerPort(address, listener.port, listener.protocol)
+        if not listener.port:
+            yield (OWN_HTTPS if listener.protocol == "https" else OWN_HTTP), wanted
+        else:
+            yield (wanted if address else own.get((listener.protocol, listener.port), wanted)), wanted
 
 
 def _problem(listener: Listener, others: Mapping[str, Listener]) -> str:

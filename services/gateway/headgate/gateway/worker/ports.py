@@ -128,7 +128,9 @@ class Ports:
         table, http, streams = self._compiler.table, self._http, self._streams
         if table is None or http is None or streams is None or self._is_closing:
             return
-        streams.reserve({port.port: "an HTTP listener's" for port in table.plan.ports})
+        streams.reserve(
+            {port.port: "an HTTP listener's" for port in table.plan.ports if not port.is_own and not port.address}
+        )
         lent = streams.apply([stream for _, stream in self._compiler.streams.compiled()], http.keys(table.plan))
         http.apply(table.plan, lent)
         if streams.ports.failed:  # Perhaps for a port that was a listener's until now.

@@ -67,6 +67,12 @@ class DryWorld:
         """Return the objects with a value of an index."""
         return self._world.members(stored.index_key(index, self.cluster, namespace, value))
 
+    def find_everywhere(
+        self, stored: StoredKind[T], index: Index[T], value: str = ""
+    ) -> tuple[tuple[ObjectRef, T], ...]:
+        """Return the objects of all clusters with a value of an index."""
+        return self._world.entries(stored.index_key(index, "", "", value))
+
     def derive(self, rule: Rule[A, T], argument: A) -> T:
         """Compute a memo's value."""
         return rule.compute(self, argument)

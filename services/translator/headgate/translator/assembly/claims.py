@@ -94,4 +94,6 @@ def used_upstreams(fragment: Fragment | None) -> dict[UpstreamRef, None]:
 
 def used_certificates(fragment: Fragment | None) -> dict[CertificateRef, None]:
     """Return the certificates that an object refers to."""
-    return {} if fragment is None else {claim.certificate: None for claim in fragment.names}
+    if fragment is None:
+        return {}
+    return {claim.certificate: None for claim in fragment.names} | dict.fromkeys(fragment.certificates)

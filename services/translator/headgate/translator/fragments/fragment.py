@@ -172,6 +172,8 @@ class Fragment:
     routes: tuple[RouteClaim, ...] = ()
     backends: tuple[BackendUse, ...] = ()
     names: tuple[NameClaim, ...] = ()
+    certificates: tuple[CertificateRef, ...] = ()
+    """That listeners of its own name, whatever server names they are presented for elsewhere."""
     canaries: tuple[CanaryClaim, ...] = ()
     tls: tuple[TlsClaim, ...] = ()
     streams: tuple[StreamClaim, ...] = ()

@@ -19,6 +19,8 @@ class ClosedPort(NamedTuple):
     """A port of a listener that a replica could not open."""
 
     port: int
+    address: str
+    """That the gateway was to listen on."""
     replica: str
     reason: str
 
@@ -28,17 +30,17 @@ class Fleet(NamedTuple):
 
     replicas: tuple[Replica, ...] = ()
     closed: tuple[ClosedPort, ...] = ()
-    """By port and replica."""
+    """By port, address and replica."""
 
     @classmethod
     def of(cls, heartbeats: Iterable[Heartbeat], table: str) -> "Fleet":
         """Take it from heartbeats."""
         versions: dict[str, list[Version | None]] = {}
-        closed: dict[tuple[int, str], str] = {}
+        closed: dict[tuple[int, str, str], str] = {}
         for beat in heartbeats:
             if beat.table == table:
                 versions.setdefault(beat.replica, []).append(beat.served)
-                closed |= {(port, beat.replica): why for port, why in beat.closed_ports.items()}
+                closed |= {(*place, beat.replica): why for place, why in beat.closed_ports.items()}
         serving = ((name, [version for version in found if version]) for name, found in sorted(versions.items()))
         return cls(
             tuple(Replica(name, min(found)) for name, found in serving if found and len(found) == len(versions[name])),

@@ -9,9 +9,10 @@ from typing import Final, NamedTuple
 
 from headgate.common.resources import GATEWAY, GATEWAY_CLASS, REFERENCE_GRANT, JsonObject
 from headgate.translator.manifests.reading import as_list, as_object, as_text
+from headgate.translator.world.address_pool import normal_address
 from headgate.translator.world.documents import Document, document_kind
-from headgate.translator.world.graph import Lookups
-from headgate.translator.world.world import EVERY, StoredKind
+from headgate.translator.world.graph import Level, Lookups, Rule
+from headgate.translator.world.world import EVERY, Index, StoredKind
 
 
 class Party(NamedTuple):
@@ -42,20 +43,65 @@ def _parties(spec: JsonObject, field: str, name: str) -> frozenset[Party]:
     )
 
 
-GATEWAYS: Final = document_kind(GATEWAY)
+class StoredGateway(NamedTuple):
+    """A Gateway."""
+
+    document: Document
+    held: tuple[str, ...]
+    """Addresses that its status shows. What is served of it does not depend on them, but which addresses it gets."""
+
+    def decode(self) -> JsonObject:
+        """Return the manifest, without its status."""
+        return self.document.decode()
+
+
+_DOCUMENTS: Final = document_kind(GATEWAY)
+EVERYWHERE: Index[StoredGateway] = Index("everywhere", lambda _: ("",), is_table_wide=True)
+"""The Gateways of all clusters: they share the addresses of one pool."""
+
+
+def _read_gateway(manifest: JsonObject) -> StoredGateway:
+    shown = map(as_object, as_list(as_object(manifest.get("status")).get("addresses")))
+    held = (normal_address(as_text(each.get("value"))) for each in shown)
+    return StoredGateway(_DOCUMENTS.read(manifest), tuple(filter(None, held)))
+
+
+GATEWAYS: Final = StoredKind(
+    GATEWAY,
+    _read_gateway,
+    indexes=(EVERYWHERE,),
+    restore=StoredGateway.decode,
+    combine=lambda present, good: good._replace(held=present.held),
+)
 GATEWAY_CLASSES: Final = document_kind(GATEWAY_CLASS)
 REFERENCE_GRANTS: Final = StoredKind(REFERENCE_GRANT, _read_grant, indexes=(EVERY,))
 
 
+class _Named(NamedTuple):
+    cluster: str
+    namespace: str
+    name: str
+
+
+def _find_ours(lookups: Lookups, named: _Named) -> Document | None:
+    found = lookups.get(GATEWAYS, named.namespace, named.name)
+    return found.document if found is not None and owns_gateway(found, lookups) else None
+
+
+_OURS: Final[Rule[_Named, Document | None]] = Rule(
+    "Gateway of ours", Level.CLUSTER, _find_ours, lambda *_: None, is_memo=True
+)
+"""Of a Gateway whose status has got addresses no route is translated again."""
+
+
 def find_our_gateway(lookups: Lookups, namespace: str, name: str) -> Document | None:
     """Return a Gateway that is ours; None where there is none."""
-    found = lookups.get(GATEWAYS, namespace, name)
-    return found if found is not None and owns_gateway(found, lookups) else None
+    return None if lookups.is_assumed else lookups.derive(_OURS, _Named(lookups.cluster, namespace, name))
 
 
-def owns_gateway(gateway: Document, lookups: Lookups) -> bool:
+def owns_gateway(gateway: StoredGateway, lookups: Lookups) -> bool:
     """Whether a Gateway is ours."""
-    return owns_class(_class_of(gateway), lookups)
+    return owns_class(_class_of(gateway.document), lookups)
 
 
 @lru_cache(maxsize=1024)

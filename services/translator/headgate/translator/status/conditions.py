@@ -150,13 +150,13 @@ def as_said(facts: Facts, conditions: Iterable[DesiredCondition]) -> Iterator[De
 
 def of_parts(facts: Facts, as_a_whole: DesiredCondition, fleet: Fleet) -> Iterator[DesiredCondition]:
     """Say how each part of the object's status stands; `as_a_whole` is what `programmed` says of the object."""
-    ports = {report.name: report.port for report in facts.listeners if report.port}
+    opened = {report.name: report for report in facts.listeners if report.port}
     for part in facts.parts:
         found = {one.type: one for one in _of_part(part, facts, as_a_whole)}
         found |= {one.type: _say(*one) for one in part.said}
-        port = ports.get(part.ref.name) if isinstance(part.ref, ListenerRef) else None
+        report = opened.get(part.ref.name) if isinstance(part.ref, ListenerRef) else None
         served = found.get(ConditionType.PROGRAMMED)
-        if port and served is not None and served.status == "True" and (closed := _closed(port, fleet)):
+        if report and served is not None and served.status == "True" and (closed := _closed(report, fleet)):
             found[ConditionType.PROGRAMMED] = closed
         yield from (one._replace(part=part.ref) for one in found.values())
 
@@ -208,13 +208,14 @@ def _of_faulty_route(
         yield as_a_whole
 
 
-def _closed(port: int, fleet: Fleet) -> DesiredCondition | None:
-    """Say that replicas could not open a port; None if all have."""
-    found = [each for each in fleet.closed if each.port == port]
+def _closed(report: ListenerReport, fleet: Fleet) -> DesiredCondition | None:
+    """Say that replicas could not open a listener's port; None if all have."""
+    places = report.addresses
+    found = [each for each in fleet.closed if each.port == report.port and (not places or each.address in places)]
     if not found:
         return None
     named = ", ".join(each.replica for each in found[:_NAMED]) + (" and others" if len(found) > _NAMED else "")
-    text = f"port {port} is not open at {named}: {found[0].reason}"
+    text = f"port {report.port} is not open at {named}: {found[0].reason}"
     return _say(ConditionType.PROGRAMMED, "False", "PortUnavailable", text)
 
 

@@ -73,6 +73,12 @@ class Lookups(Protocol):
         """
         ...
 
+    def find_everywhere(
+        self, stored: StoredKind[T], index: Index[T], value: str = ""
+    ) -> tuple[tuple[ObjectRef, T], ...]:
+        """Return the objects of all clusters with a value of an index that is table-wide, in order of their names."""
+        ...
+
     def derive(self, rule: "Rule[A, T]", argument: A) -> T:
         """Return a memo's value, computed now if it is not known yet."""
         ...
@@ -273,6 +279,10 @@ class Graph:
         """Return an index's objects."""
         return self._world.members(key)
 
+    def read_entries(self, key: IndexKey) -> tuple[tuple[ObjectRef, Any], ...]:
+        """Return an index's objects with their references."""
+        return self._world.entries(key)
+
     def read_sharers(self, key: SharedKey) -> tuple[str, ...]:
         """Return the clusters that share an object, complete or not."""
         return self._world.sharers(key)
@@ -331,6 +341,13 @@ class _Recorder:
         key = stored.index_key(index, self.cluster, namespace, value)
         self.asked[key] = None
         return cast("tuple[T, ...]", self._graph.read_index(key))
+
+    def find_everywhere(
+        self, stored: StoredKind[T], index: Index[T], value: str = ""
+    ) -> tuple[tuple[ObjectRef, T], ...]:
+        key = stored.index_key(index, "", "", value)
+        self.asked[key] = None
+        return self._graph.read_entries(key)
 
     def derive(self, rule: Rule[A, T], argument: A) -> T:
         node = self._graph.the_same(Node(rule, argument))

@@ -5,6 +5,7 @@ Translated in it, an object shows what is wrong with itself and nothing else.
 
 from typing import Any, TypeVar
 
+from headgate.common.resources import ObjectRef
 from headgate.translator.world.attachments import AttachmentPoint
 from headgate.translator.world.graph import Argument, Lookups, Rule
 from headgate.translator.world.last_good import ObjectVersions
@@ -36,6 +37,12 @@ class InPlace:
         return None
 
     def find(self, stored: StoredKind[T], index: Index[T], value: str = "", *, namespace: str = "") -> tuple[T, ...]:
+        """Return nothing."""
+        return ()
+
+    def find_everywhere(
+        self, stored: StoredKind[T], index: Index[T], value: str = ""
+    ) -> tuple[tuple[ObjectRef, T], ...]:
         """Return nothing."""
         return ()
 

@@ -5,7 +5,9 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from headgate.common.resources.references import NGINX_PREFIX
+from headgate.common.selection import EVERYTHING, Selection
 from headgate.common.status import CONTROLLER_NAME, GATEWAY_CONTROLLER_NAME
+from headgate.translator.world.address_pool import NO_POOL, AddressPool
 from headgate.translator.world.entry_points import OWN_ENTRY_POINTS, EntryPoint
 
 RuleSyntax = Literal["v3", "v2"]
@@ -100,6 +102,10 @@ class TranslationSettings:
     acme: AcmeNames = AcmeNames()
     entry_points: tuple[EntryPoint, ...] = OWN_ENTRY_POINTS
     """Ports of the gateways by the names that Traefik's resources give them."""
+    gateway_addresses: AddressPool = NO_POOL
+    """Addresses that Gateways have for themselves; without any they have those of the gateways."""
+    selection: Selection = EVERYTHING
+    """Clusters and namespaces of the table's objects, where all of them are asked about something."""
 
     def owns(self, controller: str) -> bool:
         """Whether classes of a controller are ours."""

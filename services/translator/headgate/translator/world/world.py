@@ -43,6 +43,8 @@ class Index(Generic[T]):
     """Values by which an object is found; it is left out if there are none."""
     is_cluster_wide: bool = False
     """Whether objects of all namespaces are found together; else those of one namespace are."""
+    is_table_wide: bool = False
+    """Whether objects of all clusters are (`Lookups.find_everywhere`)."""
 
 
 EVERY: Index[Any] = Index("every", lambda _: ("",))
@@ -81,7 +83,8 @@ class StoredKind(Generic[T]):
 
     def index_key(self, index: Index[T], cluster: str, namespace: str, value: str) -> "IndexKey":
         """Return the key under which objects with one value of an index are found."""
-        within = "" if index.is_cluster_wide else namespace
+        within = "" if index.is_cluster_wide or index.is_table_wide else namespace
+        cluster = "" if index.is_table_wide else cluster
         return IndexKey(cluster, self.kind.group, self.kind.resource, index.name, within, value)
 
     def shared_key(self, namespace: str, name: str) -> "SharedKey":
@@ -100,6 +103,7 @@ class IndexKey(NamedTuple):
     """All objects of a kind that share a value of an index."""
 
     cluster: str
+    """Empty for all clusters."""
     group: str
     resource: str
     index_name: str
@@ -298,8 +302,11 @@ class World:
 
     def members(self, key: IndexKey) -> tuple[Any, ...]:
         """Return the stored forms of an index key's objects, in order of their names."""
-        members = self._indexes.get(key)
-        return tuple(members[ref] for ref in sorted(members)) if members else ()
+        return tuple(form for _, form in self.entries(key))
+
+    def entries(self, key: IndexKey) -> tuple[tuple[ObjectRef, Any], ...]:
+        """Return an index key's objects with their stored forms, in order of their names."""
+        return tuple(sorted(self._indexes.get(key, {}).items(), key=lambda entry: entry[0]))
 
     def kind_of(self, ref: ObjectRef) -> ResourceKind | None:
         """Return the kind of an object; None if its kind is of no interest here."""

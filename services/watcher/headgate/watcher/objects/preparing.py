@@ -39,13 +39,20 @@ def encode(value: Any) -> bytes:
 def strip(kind: ResourceKind, manifest: JsonObject) -> JsonObject:
     """Return the object without managedFields, the last-applied annotation and what the row of its kind drops.
 
-    The status of Services stays (their load balancer's addresses are used); that of Ingresses and the like is ours to
-    write. Of Pods only names and labels stay. The given manifest is not changed.
+    The status of Services stays (their load balancer's addresses are used), and of that of Gateways the addresses; that
+    of Ingresses and the like is ours to write. Of Pods only names and labels stay. The given manifest is not changed.
     """
     if kind.keeps_labels_only:
         return _keep_labels(kind, manifest)
-    kept = manifest if kind.keeps_status else {name: value for name, value in manifest.items() if name != "status"}
+    kept = manifest if kind.keeps_status else _keep_of_status(kind, manifest)
     return strip_bookkeeping(hide_fields(kind, kept))
+
+
+def _keep_of_status(kind: ResourceKind, manifest: JsonObject) -> JsonObject:
+    kept = {name: value for name, value in manifest.items() if name != "status"}
+    status = manifest.get("status")
+    said = {field: status[field] for field in kind.status_fields if field in status} if isinstance(status, dict) else {}
+    return {**kept, "status": said} if said else kept
 
 
 def _keep_labels(kind: ResourceKind, manifest: JsonObject) -> JsonObject:

@@ -28,6 +28,7 @@ from headgate.translator.sources.gateways import (
     GATEWAY_CLASSES,
     GATEWAYS,
     REFERENCE_GRANTS,
+    StoredGateway,
     class_name,
     find_our_gateway,
     owns_class,
@@ -70,8 +71,10 @@ GATEWAY_API = Dialect(
             ownership=ByRule(is_of_our_controller, f"its controller is another one; {_OTHERS}"),
             fields=GATEWAY_CLASS_FIELDS,
         ),
-        translated_documents(
+        TranslatedKind(
             GATEWAYS,
+            StoredGateway.decode,
+            identify,
             translate_gateway,
             ownership=ByRule(_is_ours, f"its GatewayClass is of another controller, or not there; {_OTHERS}"),
             fields=GATEWAY_FIELDS,

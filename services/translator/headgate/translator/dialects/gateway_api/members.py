@@ -36,7 +36,7 @@ def _count(lookups: Lookups, question: GatewayQuestion) -> GatewayMembers:
     gateway = lookups.get(GATEWAYS, question.namespace, question.name)
     if gateway is None:
         return NO_MEMBERS
-    listeners, attached, namespaces = read_gateway(gateway).listeners, Counter[str](), set[str]()
+    listeners, attached, namespaces = read_gateway(gateway.document).listeners, Counter[str](), set[str]()
     named = gateway_name(question.namespace, question.name)
     for route in (each for kind in ROUTES.values() for each in lookups.find(kind, BY_GATEWAY, named)):
         parents = (each for each in route.facts.parents if each.gateway == named)

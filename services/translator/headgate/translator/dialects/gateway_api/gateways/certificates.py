@@ -29,6 +29,11 @@ class ListenerCertificates(NamedTuple):
     names: tuple[NameClaim, ...]
     """Server names for which they are presented; none if none can be used."""
     problems: tuple[Problem, ...]
+    certificates: tuple[CertificateRef, ...]
+    """Those that can be used, in the order of the listener."""
+
+
+NO_CERTIFICATES: Final = ListenerCertificates((), (), ())
 
 
 class _Usable(NamedTuple):
@@ -49,7 +54,8 @@ def claim_certificates(listener: GatewayListener, ref: ObjectRef, lookups: Looku
     claims: dict[str, NameClaim] = {}
     for claim in _claims(listener.hostname, usable):
         claims.setdefault(claim.name, claim)
-    return ListenerCertificates(tuple(claims.values()), tuple(problems))
+    certificates = tuple(dict.fromkeys(each.certificate for each in usable))
+    return ListenerCertificates(tuple(claims.values()), tuple(problems), certificates)
 
 
 def _find(

@@ -1,7 +1,8 @@
 """One Gateway to one fragment: its ports, its hosts, its certificates, and how it stands.
 
-The gateways serve all Gateways together, as one fleet: a Gateway has no addresses of its own. A host of a listener is a
-host of the table even without routes, so that its requests are no other listener's.
+The gateways serve all Gateways together, as one fleet. Where the operator's settings have addresses for it, a Gateway
+has some of its own, and its listeners are listeners of the table; else Gateways share ports, and hosts alone hold them
+apart. A host of a listener is a host of the table even without routes, so that its requests are no other listener's.
 """
 
 from typing import Final
@@ -9,9 +10,10 @@ from typing import Final
 from headgate.common.problems import Problem
 from headgate.common.resources import JsonObject, ObjectRef
 from headgate.common.status import ConditionType, ListenerRef, ListenerReport
-from headgate.common.table import OWN_LISTENERS, Listener, Provenance
+from headgate.common.table import OWN_LISTENERS
+from headgate.translator.dialects.gateway_api.gateways.addresses import allotment_of, own_place, problems_of
 from headgate.translator.dialects.gateway_api.gateways.listeners import faults_of, read_listeners
-from headgate.translator.dialects.gateway_api.gateways.ports import port_listener
+from headgate.translator.dialects.gateway_api.gateways.placing import place_listeners
 from headgate.translator.dialects.gateway_api.gateways.standing import INVALID, Standing, judge
 from headgate.translator.dialects.gateway_api.gateways.whole import fault_of_gateway, ignored_fields
 from headgate.translator.dialects.gateway_api.hosts import HostKeys
@@ -21,9 +23,9 @@ from headgate.translator.fragments.fragment import Fragment
 from headgate.translator.fragments.status_part import SaidCondition, StatusPart
 from headgate.translator.manifests.specs import Spec
 from headgate.translator.objects.document import identify
+from headgate.translator.sources.addresses import parse_address
 from headgate.translator.world.graph import Lookups
 
-KIND: Final = "Gateway"
 LISTENERS_NOT_VALID: Final = "ListenersNotValid"
 _PENDING: Final = (
     SaidCondition(ConditionType.ACCEPTED, "Unknown", "Pending", "the Gateway is not accepted"),
@@ -37,20 +39,24 @@ def translate_gateway(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) ->
     """Return what a Gateway that is ours contributes."""
     problems: list[Problem] = []
     settings = Spec(manifest.get("spec"), problems).rest(GatewaySettings, "listeners")
-    listeners = read_listeners(manifest, problems)
+    place = own_place(lookups, ref.namespace, ref.name)
+    listeners = read_listeners(manifest, problems, place)
     identity = identify(ref, manifest)
     if settings is None or lookups.is_assumed:
         return Fragment(identity, problems=tuple(dict.fromkeys(problems)))
-    fault = fault_of_gateway(settings)
+    fault = fault_of_gateway(settings, has_own_addresses=bool(place))
+    allotted = allotment_of(lookups, ref) if fault is None else None
     faults = faults_of(listeners, lookups.settings.entry_points)
     standings = [judge(each, faults.get(each.spec.name), ref, lookups) for each in listeners]
     members = members_of(lookups, ref.namespace, ref.name)
+    addresses = allotted.addresses if allotted is not None else None
     reports = tuple(
         ListenerReport(
             name=each.spec.name,
             supported_kinds=each.kinds,
             attached_routes=members.attached.get(each.spec.name, 0),
             port=0 if each.key in OWN_LISTENERS or not each.key else each.spec.port,
+            addresses=addresses or (),
         )
         for each in listeners
     )
@@ -64,6 +70,11 @@ def translate_gateway(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) ->
             listener_reports=reports,
         )
     problems += (problem for standing in standings for problem in standing.problems)
+    lacking = tuple(problems_of(allotted)) if allotted is not None else ()
+    problems += lacking
+    said = _lacking_addresses(_stands(standings), lacking)
+    if addresses == ():
+        standings = [each.without_address() for each in standings]
     hosts = HostKeys()
     for one in standings:
         if one.is_accepted:
@@ -71,26 +82,14 @@ def translate_gateway(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) ->
     return Fragment(
         identity,
         hosts=tuple(hosts),
-        names=tuple(claim for one in standings for claim in one.names),
-        own_listeners=tuple(_own_listeners(ref, standings)),
+        **place_listeners(ref, standings, allotted)._asdict(),
         problems=tuple(dict.fromkeys(problems)),
-        said=_stands(standings),
+        said=said,
         parts=tuple(StatusPart(ListenerRef(one.listener.spec.name), one.listener.field, one.said) for one in standings),
         listener_reports=reports,
         shares_routes_with=tuple(sorted(members.namespaces)),
+        addresses=None if addresses is None else tuple(map(parse_address, addresses)),
     )
-
-
-def _own_listeners(ref: ObjectRef, standings: list[Standing]) -> list[Listener]:
-    provenance = Provenance(cluster=ref.cluster, kind=KIND, namespace=ref.namespace, name=ref.name)
-    found: dict[str, Listener] = {}
-    for one in standings:
-        transport = one.listener.transport
-        if one.is_accepted and transport is not None:
-            listener = port_listener(transport, one.listener.spec.port, provenance)
-            if listener is not None:
-                found[listener.key] = listener
-    return list(found.values())
 
 
 def _stands(standings: list[Standing]) -> tuple[SaidCondition, ...]:
@@ -104,6 +103,14 @@ def _stands(standings: list[Standing]) -> tuple[SaidCondition, ...]:
         message = f"listeners that are not served, or only in part: {', '.join(invalid)}"
         return _said(is_accepted, LISTENERS_NOT_VALID, message, is_programmed=is_programmed)
     return _said(True, "Accepted", "", is_programmed=True)
+
+
+def _lacking_addresses(said: tuple[SaidCondition, ...], lacking: tuple[Problem, ...]) -> tuple[SaidCondition, ...]:
+    """Say that a Gateway lacks addresses that it asks for, unless something else keeps it from being programmed."""
+    if not lacking or any(one.type is ConditionType.PROGRAMMED for one in said):
+        return said
+    text = "; ".join(map(str, lacking))
+    return (*said, SaidCondition(ConditionType.PROGRAMMED, "False", lacking[0].reason, text))
 
 
 def _said(is_accepted: bool, reason: str, message: str, *, is_programmed: bool) -> tuple[SaidCondition, ...]:

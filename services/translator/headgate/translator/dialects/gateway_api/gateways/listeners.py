@@ -18,6 +18,7 @@ from headgate.translator.dialects.gateway_api.gateways.ports import (
 )
 from headgate.translator.dialects.gateway_api.hostnames import normal, takes
 from headgate.translator.dialects.gateway_api.models.gateway import ListenerSpec, RouteGroupKind
+from headgate.translator.fragments.own_addresses import key_at
 from headgate.translator.manifests.specs import Spec
 from headgate.translator.world.entry_points import EntryPoint
 
@@ -38,18 +39,21 @@ class GatewayListener(NamedTuple):
     transport: Transport | None
     """What is spoken there; None for protocols that are not served."""
     key: str
-    """Key of the table's listener for its port; empty for a protocol that is not served."""
+    """Key of the table's listener; empty for a protocol that is not served."""
     kinds: tuple[RouteKind, ...]
     """Kinds of routes that it takes, of those that are served."""
+    has_own_address: bool = False
+    """Whether it is on addresses of its Gateway's own, where no other Gateway has listeners."""
 
     @classmethod
-    def of(cls, spec: ListenerSpec, field: str) -> Self:
-        """Return a listener by what is written of it."""
+    def of(cls, spec: ListenerSpec, field: str, place: str) -> Self:
+        """Return a listener by what is written of it; `place` as `own_place` gives it."""
         transport = TRANSPORTS.get(spec.protocol)
-        key = listener_key(transport, spec.port) if transport is not None else ""
+        shared = listener_key(transport, spec.port) if transport is not None else ""
+        key = key_at(place, spec.name) if place and transport is not None else shared
         allowed, served = set(map(_kind, spec.allowed_routes.kinds)), _KINDS.get(spec.protocol, ())
         kinds = tuple(kind for kind in served if not allowed or kind in allowed)
-        return cls(spec, field, normal(spec.hostname), transport, key, kinds)
+        return cls(spec, field, normal(spec.hostname), transport, key, kinds, bool(place))
 
     @property
     def served_kinds(self) -> tuple[RouteKind, ...]:
@@ -77,10 +81,10 @@ class ListenerFault(NamedTuple):
     """Whether other listeners of the Gateway leave no room for it."""
 
 
-def read_listeners(manifest: JsonObject, problems: list[Problem]) -> tuple[GatewayListener, ...]:
-    """Return the listeners of a Gateway; mistakes go to `problems`."""
+def read_listeners(manifest: JsonObject, problems: list[Problem], place: str) -> tuple[GatewayListener, ...]:
+    """Return the listeners of a Gateway; mistakes go to `problems`. `place` is as `own_place` gives it."""
     parts = Spec(manifest.get("spec"), problems).each("listeners", ListenerSpec)
-    return tuple(GatewayListener.of(part.value, part.field) for part in parts)
+    return tuple(GatewayListener.of(part.value, part.field, place) for part in parts)
 
 
 def faults_of(listeners: Sequence[GatewayListener], entry_points: Iterable[EntryPoint]) -> Mapping[str, ListenerFault]:
@@ -95,7 +99,7 @@ def _fault(listener: GatewayListener, entry_points: Sequence[EntryPoint]) -> Lis
     if transport is None:
         message = f"protocol {spec.protocol} is not served; {' and '.join(TRANSPORTS)} are"
         return ListenerFault("UnsupportedProtocol", f"{field}.protocol", message, spec.protocol)
-    if why := why_unavailable(transport, spec.port, entry_points):
+    if not listener.has_own_address and (why := why_unavailable(transport, spec.port, entry_points)):
         return ListenerFault("PortUnavailable", f"{field}.port", why, str(spec.port))
     if spec.tls is not None and spec.tls.mode == "Passthrough" and transport == "https":
         message = "TLS is ended on HTTPS listeners: the mode must be Terminate"
@@ -131,7 +135,7 @@ def _place(listener: GatewayListener) -> tuple[int, str, str]:
 def is_shadowed(listener: GatewayListener, hostname: str, listeners: Iterable[GatewayListener]) -> bool:
     """Whether a hostname of a listener belongs to another one of its port, which takes it more specifically."""
     return any(
-        other.key == listener.key
+        (other.spec.port, other.transport) == (listener.spec.port, listener.transport)
         and other.hostname != listener.hostname
         and takes(listener.hostname, other.hostname)
         and takes(other.hostname, hostname)

@@ -3,6 +3,8 @@
 Ports 80 for HTTP and 443 for HTTPS stand for the gateways' own ports, whatever numbers these have: a Service or a load
 balancer in front of the gateways has these. Any other port is opened, by one listener of the table for all Gateways
 that name it.
+
+On addresses of a Gateway's own every port is opened under its number, and is the Gateway's alone.
 """
 
 from collections.abc import Iterable

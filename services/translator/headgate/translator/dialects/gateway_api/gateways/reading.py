@@ -19,9 +19,14 @@ class ReadGateway(NamedTuple):
 
 
 @lru_cache(maxsize=1024)
-def read_gateway(document: Document) -> ReadGateway:
-    """Return what routes have to know of a Gateway; its mistakes are its own."""
+def read_gateway(document: Document, place: str = "") -> ReadGateway:
+    """Return what routes have to know of a Gateway; its mistakes are its own.
+
+    Args:
+        document: the Gateway.
+        place: as `own_place` gives it.
+    """
     manifest = document.decode()
     settings = Spec(manifest.get("spec"), []).rest(GatewaySettings, "listeners")
-    is_accepted = settings is not None and fault_of_gateway(settings) is None
-    return ReadGateway(read_listeners(manifest, []), is_accepted)
+    is_accepted = settings is not None and fault_of_gateway(settings, has_own_addresses=bool(place)) is None
+    return ReadGateway(read_listeners(manifest, [], place), is_accepted)

@@ -6,9 +6,9 @@ from typing import NamedTuple
 from headgate.common.problems import Problem
 from headgate.common.resources import ObjectRef
 from headgate.common.status import ConditionType
-from headgate.translator.dialects.gateway_api.gateways.certificates import claim_certificates
+from headgate.translator.dialects.gateway_api.gateways.certificates import NO_CERTIFICATES, claim_certificates
 from headgate.translator.dialects.gateway_api.gateways.listeners import GatewayListener, ListenerFault
-from headgate.translator.fragments.fragment import NameClaim
+from headgate.translator.fragments.fragment import CertificateRef, NameClaim
 from headgate.translator.fragments.status_part import SaidCondition
 from headgate.translator.manifests.specs import refuse, warn
 from headgate.translator.world.graph import Lookups
@@ -24,8 +24,17 @@ class Standing(NamedTuple):
     problems: tuple[Problem, ...]
     names: tuple[NameClaim, ...] = ()
     """Server names for which it presents certificates."""
+    certificates: tuple[CertificateRef, ...] = ()
+    """Those that it presents, the first for names that none of them has."""
     is_accepted: bool = True
     is_programmed: bool = True
+
+    def without_address(self) -> "Standing":
+        """Return how it stands where its Gateway has got no address."""
+        if not self.is_programmed:
+            return self
+        pending = SaidCondition(ConditionType.PROGRAMMED, "False", "Pending", "the Gateway has no address")
+        return self._replace(said=(*self.said, pending), is_programmed=False)
 
 
 def judge(listener: GatewayListener, fault: ListenerFault | None, ref: ObjectRef, lookups: Lookups) -> Standing:
@@ -35,14 +44,15 @@ def judge(listener: GatewayListener, fault: ListenerFault | None, ref: ObjectRef
         problems.append(refuse(fault.reason, fault.field, fault.message, fault.value))
     unresolved = [*_unknown_kinds(listener)]
     is_https = fault is None and listener.transport == "https"
-    names, faults = claim_certificates(listener, ref, lookups) if is_https else ((), ())
-    unresolved += faults
+    found = claim_certificates(listener, ref, lookups) if is_https else NO_CERTIFICATES
+    names = found.names
+    unresolved += found.problems
     if listener.spec.tls is not None and listener.spec.tls.options:
         message = "options of TLS are not followed: the gateways' own settings hold"
         problems.append(warn("UnsupportedField", f"{listener.field}.tls.options", message))
     is_programmed = fault is None and bool(listener.kinds) and (bool(names) or not is_https)
     said = tuple(_conditions(fault, unresolved, is_programmed=is_programmed))
-    return Standing(listener, said, (*problems, *unresolved), names, fault is None, is_programmed)
+    return Standing(listener, said, (*problems, *unresolved), names, found.certificates, fault is None, is_programmed)
 
 
 def _unknown_kinds(listener: GatewayListener) -> Iterator[Problem]:

@@ -3,20 +3,29 @@
 from collections.abc import Iterator
 
 from headgate.common.problems import Problem
-from headgate.translator.dialects.gateway_api.models.gateway import GatewaySettings
+from headgate.translator.dialects.gateway_api.models.gateway import IP_ADDRESS, GatewaySettings
 from headgate.translator.manifests.specs import refuse, warn
 
 
-def fault_of_gateway(settings: GatewaySettings) -> Problem | None:
-    """Return why a Gateway is not accepted, whatever its listeners are; None if it is."""
+def fault_of_gateway(settings: GatewaySettings, *, has_own_addresses: bool) -> Problem | None:
+    """Return why a Gateway is not accepted, whatever its listeners are; None if it is.
+
+    Args:
+        settings: the Gateway.
+        has_own_addresses: Gateways have addresses of a pool, and not those of the gateways.
+    """
     infrastructure = settings.infrastructure
     if infrastructure is not None and (named := infrastructure.parameters_ref) is not None:
         field, what = "spec.infrastructure.parametersRef", f"{named.kind}.{named.group} {named.name}"
         return refuse("InvalidParameters", field, "there are no parameters for Gateways; take it away", what)
     for index, address in enumerate(settings.addresses):
-        if address.value:
+        field = f"spec.addresses[{index}]"
+        if has_own_addresses and address.type != IP_ADDRESS:
+            message = f"must be {IP_ADDRESS}: the pool of HEADGATE_GATEWAY_ADDRESSES has no others"
+            return refuse("UnsupportedAddress", f"{field}.type", message, address.type)
+        if address.value and not has_own_addresses:
             message = "a Gateway has the addresses of the gateways, which its status shows; take this one away"
-            return refuse("UnsupportedAddress", f"spec.addresses[{index}].value", message, address.value)
+            return refuse("UnsupportedAddress", f"{field}.value", message, address.value)
     if settings.tls and settings.tls.get("frontend"):
         message = "certificates of clients are not asked for; without this all clients would be let in"
         return refuse("UnsupportedValue", "spec.tls.frontend", message)

@@ -1,7 +1,7 @@
 """Gateways."""
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from pydantic import Field
 
@@ -9,6 +9,8 @@ from headgate.common.resources import GATEWAY_GROUP
 from headgate.translator.dialects.gateway_api.models.names import Hostname
 from headgate.translator.manifests.label_selectors import Requirement
 from headgate.translator.manifests.models import Model, Name, PortNumber
+
+IP_ADDRESS: Final = "IPAddress"
 
 
 class LabelExpression(Model):
@@ -114,7 +116,7 @@ class Infrastructure(Model):
 class GatewayAddress(Model):
     """An address that a Gateway asks for."""
 
-    type: str = "IPAddress"
+    type: str = IP_ADDRESS
     value: str = ""
     """Empty: any of the type."""
 
@@ -123,7 +125,7 @@ class GatewaySettings(Model):
     """A Gateway but for its listeners."""
 
     gateway_class_name: Name
-    addresses: tuple[GatewayAddress, ...] = ()
+    addresses: tuple[GatewayAddress, ...] = Field(default=(), max_length=16)
     infrastructure: Infrastructure | None = None
     allowed_listeners: dict[str, Any] | None = None
     tls: dict[str, Any] | None = None

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from headgate.common.problems import Problem
 from headgate.common.status import ConditionType
 from headgate.translator.dialects.gateway_api.attachment import Attachment, attach
+from headgate.translator.dialects.gateway_api.gateways.addresses import own_place
 from headgate.translator.dialects.gateway_api.gateways.listeners import (
     GatewayListener,
     faults_of,
@@ -64,7 +65,7 @@ def find_places(route: RouteFacts, lookups: Lookups, problems: list[Problem]) ->
         document = find_our_gateway(lookups, parent.ref.namespace, parent.ref.name)
         if document is None:
             continue
-        listeners, is_accepted = read_gateway(document)
+        listeners, is_accepted = read_gateway(document, own_place(lookups, parent.ref.namespace, parent.ref.name))
         attached = attach(route, parent, listeners, lookups)
         if not attached.reason and not is_accepted:
             attached = Attachment({}, "Pending", f"Gateway {parent.gateway} is not accepted; its status says why")
