@@ -253,13 +253,15 @@ class Served:
         """The endpoints that may get new requests."""
         return [slot for _, holder in self.compiler.upstreams.compiled() for slot in holder.balancer.slots]
 
-    async def connect(self, tls: ssl.SSLContext | None = None, server_name: str = HOST, port: int = 0) -> Client:
+    async def connect(
+        self, tls: ssl.SSLContext | None = None, server_name: str = HOST, port: int = 0, *, to: str = "127.0.0.1"
+    ) -> Client:
         """A connection of a client, over TLS if it has a context; to one of the gateway's own ports, or another."""
         if tls is None:
-            streams = await asyncio.open_connection("127.0.0.1", port or self.port)
+            streams = await asyncio.open_connection(to, port or self.port)
         else:
             port = port or self.https_port
-            streams = await asyncio.open_connection("127.0.0.1", port, ssl=tls, server_hostname=server_name)
+            streams = await asyncio.open_connection(to, port, ssl=tls, server_hostname=server_name)
         client = Client(*streams)
         self._clients.append(client)
         return client

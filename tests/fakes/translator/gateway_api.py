@@ -140,8 +140,8 @@ class Cluster:
         if condition is None or fragment is None:
             return None
         known = (fragment.identity, condition, fragment.stand_in, "content", _VERSION, None)
-        facts = Facts(*known, parts=fragment.parts, listeners=fragment.listener_reports, said=fragment.said)
-        facts = facts._replace(features=fragment.features)
+        more = {"parts": fragment.parts, "listeners": fragment.listener_reports, "said": fragment.said}
+        facts = Facts(*known, **more, addresses=fragment.addresses, features=fragment.features)
         update = to_update(report(facts, None, _FLEET, None), None, NOW, None)
         kind = ALL_KINDS.find(ref.group, ref.resource)
         assert kind is not None
@@ -161,6 +161,19 @@ class Cluster:
         status = self.status(manifest) or {}
         entries = status.get("parents", ())
         return [_short(one["conditions"]) for one in entries if one["controllerName"] == CONTROLLER]
+
+    def addresses(self, manifest: Any) -> list[str]:
+        """Return the addresses that a Gateway's status shows."""
+        return [one["value"] for one in (self.status(manifest) or {}).get("addresses", ())]
+
+    def keep(self, *manifests: Any) -> list[Any]:
+        """Have the log show the addresses of Gateways, as it does once their statuses are written; return them so."""
+        kept = [
+            {**one, "status": {"addresses": [{"type": "IPAddress", "value": each} for each in self.addresses(one)]}}
+            for one in manifests
+        ]
+        self.apply(*kept)
+        return kept
 
     def attached(self, manifest: Any) -> dict[str, int]:
         """Return how many routes each listener of a Gateway has."""

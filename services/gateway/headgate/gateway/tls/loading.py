@@ -4,6 +4,7 @@ import datetime
 import ssl
 import warnings
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final
 
 from cryptography import x509
@@ -46,6 +47,17 @@ def load_authorities(context: ssl.SSLContext, ca_pem: str, crl_pem: str = "") ->
     except (ssl.SSLError, ValueError, x509.InvalidVersion) as error:
         raise TlsConfigError(f"crl_pem: not a revocation list in PEM: {error}") from error
     context.verify_flags |= ssl.VerifyFlags.VERIFY_CRL_CHECK_CHAIN
+
+
+@lru_cache(maxsize=4096)
+def own_names(chain_pem: str) -> frozenset[str]:
+    """Return the DNS names that a certificate is valid for, in lower case; none if it cannot be read."""
+    try:
+        found = x509.load_pem_x509_certificate(chain_pem.encode())
+        names = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        return frozenset(name.lower() for name in names.get_values_for_type(x509.DNSName))
+    except (ValueError, x509.ExtensionNotFound, x509.InvalidVersion):
+        return frozenset()
 
 
 def set_versions(context: ssl.SSLContext, minimum: str, maximum: str = "") -> None:

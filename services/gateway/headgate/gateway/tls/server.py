@@ -20,7 +20,7 @@ from headgate.common.pem import load_key_pair
 from headgate.common.secret import Secret
 from headgate.common.table import ALPN_CHALLENGE, OTHER_NAMES, challenge_name
 from headgate.gateway.tls.handshake import Chosen, HandshakeCounts, ListenerContext, ServerConnection
-from headgate.gateway.tls.loading import self_signed
+from headgate.gateway.tls.loading import own_names, self_signed
 from headgate.gateway.tls.policy import HostTls, put_into_effect
 
 _log = logging.getLogger(__name__)
@@ -206,12 +206,16 @@ class CertificateStore:
         return self._by_name.get(name) or self._by_name.get(_wildcard(name)) or self.fallback
 
     def _certificate_among(self, keys: Sequence[str], name: str) -> CertificateEntry:
-        """Find the certificate for a name among some: exact, then wildcard of one label, then the first of them."""
+        """Find the certificate for a name among some: exact, then wildcard of one label, then the first of them.
+
+        A listener's certificates may be presented for no name elsewhere: then their own names tell them apart.
+        """
         there = [entry for key in keys if (entry := self._by_key.get(key)) is not None]
-        for asked in (name, _wildcard(name)):
-            for entry in there:
-                if asked in entry.server_names:
-                    return entry
+        if len(there) > 1:
+            for asked in (name, _wildcard(name)):
+                for entry in there:
+                    if asked in entry.server_names or asked in own_names(entry.chain_pem):
+                        return entry
         return there[0] if there else self.fallback
 
     def choose(self, server_name: str) -> Chosen:
