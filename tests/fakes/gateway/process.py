@@ -1,6 +1,7 @@
 """A gateway as a process of its own, on free ports; tables are committed to a store by the test."""
 
 import asyncio
+import json
 import os
 import signal
 import sys
@@ -24,7 +25,7 @@ BOUND_S = 60.0
 class GatewayProcess:
     """`async with GatewayProcess(folder, nats_url, "--workers=2") as gateway: await gateway.ready()`."""
 
-    def __init__(self, data_dir: Path, nats_url: str, *flags: str) -> None:
+    def __init__(self, data_dir: Path, nats_url: str, *flags: str, http_host: str = "127.0.0.1") -> None:
         self.http_port, self.admin_port = free_ports(2)
         self.log_file = data_dir / "gateway.log"
         data_dir.mkdir(exist_ok=True)
@@ -34,7 +35,7 @@ class GatewayProcess:
             *flags,
             f"--data-dir={data_dir}",
             f"--nats-url={nats_url}",
-            "--http-host=127.0.0.1",
+            f"--http-host={http_host}",
             f"--http-port={self.http_port}",
             "--https-port=0",
             f"--admin-port={self.admin_port}",
@@ -90,6 +91,13 @@ class GatewayProcess:
         """Wait until the gateway (its first worker) serves a version."""
         async with asyncio.timeout(BOUND_S):
             while f'"version": "{version}"' not in (await self.admin("/version"))[1]:
+                self._check_alive()
+                await asyncio.sleep(0.02)
+
+    async def listens(self, text: str) -> None:
+        """Wait until the gateway's first worker says that it listens so."""
+        async with asyncio.timeout(BOUND_S):
+            while text not in json.loads((await self.admin("/version"))[1] or "{}").get("listeners", ()):
                 self._check_alive()
                 await asyncio.sleep(0.02)
 

@@ -28,7 +28,7 @@ from headgate.gateway.table.listener_ports import (
     own_ports,
     plan_listeners,
 )
-from headgate.gateway.table.view import CompilerView
+from headgate.gateway.table.view import CompilerView, EntryView
 
 SHOPS = r"~^shop-[0-9]+\.foo\.com$"
 
@@ -166,6 +166,34 @@ def test_a_request_is_taken_by_routes_of_the_most_specific_listener_only(
 ) -> None:
     assert winner(table_of(*ISOLATED), asked, path) == expected
     assert explained(ISOLATED, asked, path).winner == expected
+
+
+def test_explaining_asks_the_listeners_of_the_address_that_a_url_names() -> None:
+    entries = [
+        *(listener(f"gw/{last}", address=f"10.0.0.{last}", port=80) for last in (1, 2)),
+        listener("gw/v6", address="fd00::1", further_addresses=("10.0.0.3",), port=8080),
+        *(host("foo.com", on=(f"gw/{name}",)) for name in ("1", "2", "v6")),
+    ]
+
+    def found(asked: str) -> str:
+        return explain(EntryView(entries), "GET", asked, "/", {"Host": "foo.com"}).listener
+
+    asked = ("10.0.0.1", "10.0.0.2:80", "[fd00::1]:8080", "10.0.0.3:8080", "foo.com", "10.0.0.9")
+    assert [found(each) for each in asked] == ["gw/1", "gw/2", "gw/v6", "gw/v6", "http", "http"]
+    assert not found("10.0.0.1:8080")
+
+
+def test_a_listener_with_several_addresses_has_the_port_at_each() -> None:
+    table = table_of(listener("gw/a", address="10.0.0.1", further_addresses=("10.0.0.2",), port=80))
+    assert {(each.address, each.port) for each in table.plan.ports if not each.is_own} == {
+        ("10.0.0.1", 80),
+        ("10.0.0.2", 80),
+    }
+
+
+def test_further_addresses_need_a_first_one() -> None:
+    with pytest.raises(ValidationError, match="further_addresses are besides an address"):
+        listener("gw/a", port=80, further_addresses=("10.0.0.2",))
 
 
 def test_explaining_names_the_listener() -> None:

@@ -56,7 +56,7 @@ def explain(
         table: what to decide by.
         method: of the request; one that the gateway refuses decides before any route does.
         host: of the URL, with or without port; a `Host` among the headers goes before it. The port says which listeners
-            are asked.
+            are asked, and so does the host if it is the address of some.
         target: raw path, with or without query.
         headers: of the request.
         scheme: `http` or `https`.
@@ -68,7 +68,7 @@ def explain(
         health_of: what the gateway knows of endpoints.
         own_ports: numbers of the gateway's own ports.
     """
-    port = port_of(host)
+    address, port = bare_host(host).strip("[]"), port_of(host)
     pairs = list(headers.items()) if isinstance(headers, Mapping) else list(headers)
     host = bare_host(next((value for name, value in pairs if name.lower() == "host"), host))
     lines = "".join(f"{name}: {value}\r\n" for name, value in pairs if name.lower() != "host")
@@ -85,9 +85,9 @@ def explain(
     target = (answer["forwarded_path"] or path) + mark + query
     facts = RequestFacts(*(part.encode() for part in (method, scheme, host, target, lines, client)))
     facts.path, facts.body = read[0], body
-    listener = find_listener(table, scheme, port, host, own_ports)
+    listener = find_listener(table, scheme, address, port, host, own_ports)
     if listener is None:
-        where = f"port {port}" if port else "the gateway's own port"
+        where = f"port {port}" if port else "the gateway's own port" if address in ("", host) else address
         verdict = f"404: no listener of {where} takes {scheme} requests for {host!r}"
         return Explanation(**answer, virtual_host=None, winner=None, verdict=verdict, candidates=())
     answer["listener"] = listener.key

@@ -27,12 +27,20 @@ class AskedHost(NamedTuple):
         return f"{self.hosts[position]}|{self.routes[position].name}"
 
 
-def find_listener(table: TableView, scheme: str, port: int | None, host: str, own: OwnPorts) -> Listener | None:
+def find_listener(
+    table: TableView, scheme: str, address: str, port: int | None, host: str, own: OwnPorts
+) -> Listener | None:
     """Return the listener that has the requests for a host on a port; None: no listener of that port takes such.
 
-    A port that no listener names is the gateway's own, of which clients may see another number.
+    A port that no listener names is the gateway's own, of which clients may see another number. Listeners with an
+    address are asked where a URL has that one, which may leave out the usual port.
     """
     plan = finish(plan_listeners(table.entries(Listener), own))
+    at_address = [each for each in plan.ports if not each.is_own and each.address == address]
+    if at_address and address:
+        wanted = port or (443 if scheme == "https" else 80)
+        found = next((each for each in at_address if (each.port, each.protocol) == (wanted, scheme)), None)
+        return plan.ports[found].find(host.encode()) if found is not None else None
     named = sorted(each for each in plan.ports if each.port == port)
     if not named:
         return plan.ports[OWN_HTTPS if scheme == "https" else OWN_HTTP].find(host.encode())
