@@ -25,7 +25,7 @@ CONTROLLER = "headgate.dev/gateway-controller"
 def definitions_in(folder: Path) -> list[JsonObject]:
     """Read upstream's definitions; not the policies that guard upgrades, which a test may undo."""
     found = [one for path in sorted(folder.glob("*.yaml")) for one in yaml.safe_load_all(path.read_text())]
-    return [one for one in found if one and one["kind"] == "CustomResourceDefinition"]
+    return [one for one in found if one and one.get("kind") == "CustomResourceDefinition"]
 
 
 async def apply(cluster: RealCluster, path: str, manifest: JsonObject) -> None:
