@@ -54,6 +54,14 @@ def test_the_status_of_services_stays() -> None:
     assert strip(resources.SERVICE, service) == service
 
 
+def test_of_the_status_of_gateways_only_the_addresses_stay() -> None:
+    addresses = [{"type": "IPAddress", "value": "192.0.2.1"}]
+    made = {"kind": "Gateway", "metadata": {"name": "a"}, "status": {"addresses": addresses, "conditions": [{}]}}
+    assert strip(resources.GATEWAY, made)["status"] == {"addresses": addresses}
+    for status in ({"conditions": []}, None, "x"):
+        assert "status" not in strip(resources.GATEWAY, {**made, "status": status})
+
+
 def test_secrets_that_others_manage_are_not_published() -> None:
     secret = {"kind": "Secret", "type": "helm.sh/release.v1", "metadata": {"name": "a"}, "data": {"k": "eA=="}}
     assert not is_published(resources.SECRET, secret)

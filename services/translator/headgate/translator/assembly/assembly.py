@@ -123,8 +123,7 @@ class Assembly:
         self._dirty_names.update(claims.names)
         if self._wildcard_tls:
             self._dirty_hosts.update({name: None for name in claims.names if self._claimants.of_host.of(name)})
-        for one in (old, fragment):
-            self._dirty_certificates.update(dict.fromkeys(one.certificates if one is not None else ()))
+        self._dirty_certificates.update(claims.certificates)
         self._dirty_ports.update(claims.ports)
         self._touch_hosts(claims.hosts)
         self._dirty_credentials.update(claims.credentials)
@@ -346,14 +345,10 @@ class Assembly:
 
     def _assemble_certificate(self, ref: CertificateRef) -> None:
         certificate, names = self._certificates.get(ref), self._presented.of(ref)
-        if certificate is not None and (names or self._is_on_listeners(ref)):
+        if certificate is not None and (names or self._claimants.is_on_listeners(ref)):
             self._put(certificate.model_copy(update={"server_names": tuple(sorted(names))}))
         else:
             self._discard("certificates", ref.key)
-
-    def _is_on_listeners(self, ref: CertificateRef) -> bool:
-        users = self._claimants.fragments_of(self._claimants.of_certificate.of(ref))
-        return any(ref in user.certificates for user in users)
 
     def _put(self, entry: TableEntry) -> None:
         kind, key = entry_kind(entry), entry_key(entry)

@@ -33,6 +33,8 @@ class ChangedClaims(NamedTuple):
     names: Mapping[str, None]
     ports: Mapping[StreamPort, None]
     credentials: Mapping[CredentialName, None]
+    certificates: Mapping[CertificateRef, None]
+    """Of its own listeners."""
     needs: Needs
 
 
@@ -71,8 +73,17 @@ class Claimants:
         certificates = self.of_certificate.replace(ref, used_certificates(old), used_certificates(new))
         needs = Needs((*upstreams[0], *certificates[0]), (*upstreams[1], *certificates[1]))
         return ChangedClaims(
-            hosts[0] | hosts[1], names[0] | names[1], ports[0] | ports[1], credentials[0] | credentials[1], needs
+            hosts[0] | hosts[1],
+            names[0] | names[1],
+            ports[0] | ports[1],
+            credentials[0] | credentials[1],
+            dict.fromkeys(each for one in (old, new) if one is not None for each in one.certificates),
+            needs,
         )
+
+    def is_on_listeners(self, ref: CertificateRef) -> bool:
+        """Whether listeners of an object's own name a certificate."""
+        return any(ref in user.certificates for user in self.fragments_of(self.of_certificate.of(ref)))
 
     def fragments_of(self, refs: Iterable[ObjectRef]) -> Iterator[Fragment]:
         """Yield the fragments of some objects."""

@@ -32,7 +32,7 @@ GATEWAY_FIELDS: Final = (
         "listeners[].port",
         is_=Likeness.DIFFERENT,
         note="80 for HTTP and 443 for HTTPS are the gateways' own ports; others are opened. All Gateways share the "
-        "gateways and their addresses",
+        "gateways and their addresses, unless `HEADGATE_GATEWAY_ADDRESSES` has addresses for each",
     ),
     _row(
         "listeners[].protocol",
@@ -56,8 +56,9 @@ GATEWAY_FIELDS: Final = (
     ),
     _row(
         "addresses",
-        is_=Likeness.REFUSED,
-        note="an address with a value is not accepted (`UnsupportedAddress`); the status shows those of the gateways",
+        is_=Likeness.STRICTER,
+        note="`IPAddress`, of those of `HEADGATE_GATEWAY_ADDRESSES`. Without that setting an address with a value is "
+        "not accepted (`UnsupportedAddress`), and the status shows those of the gateways",
     ),
     _row("infrastructure.labels", "infrastructure.annotations", is_=Likeness.UNUSED, note="with a warning"),
     _row("infrastructure.parametersRef", is_=Likeness.REFUSED, note="not accepted (`InvalidParameters`)"),
