@@ -95,6 +95,11 @@ def grpc_route(*rules: Any, name: str = "calls", parents: Any = None, hostnames:
     return {**route(*rules, name=name, parents=parents, hostnames=hostnames, **metadata), "kind": "GRPCRoute"}
 
 
+def stream_route(kind: str, *services: Any, name: str = "stream", parents: Any = None, **spec: Any) -> Any:
+    """Return a TLSRoute, TCPRoute or UDPRoute with one rule, by default of the Gateway `gw`."""
+    return resource(kind, name, {"parentRefs": parents or [{"name": "gw"}], "rules": [to(*services)], **spec})
+
+
 def call(service: str = "", method: str = "", **fields: Any) -> Any:
     """Return a match of a GRPCRoute."""
     named = {name: value for name, value in (("service", service), ("method", method)) if value}

@@ -28,6 +28,8 @@ from headgate.translator.dialects.gateway_api.fields import (
     GATEWAY_FIELDS,
     GRPC_ROUTE_FIELDS,
     HTTP_ROUTE_FIELDS,
+    STREAM_ROUTE_FIELDS,
+    TLS_ROUTE_FIELDS,
 )
 from headgate.translator.manifests.verdicts import FieldVerdict, Verdict, field_table
 from headgate.translator.world.settings import DEFAULT_SETTINGS, NginxSettings, TranslationSettings
@@ -296,7 +298,17 @@ def test_the_page_of_apache_apisix_has_the_tables_of_fields(rows: tuple[FieldVer
     assert field_table(rows) in (DOCS / "apisix.md").read_text()
 
 
-@pytest.mark.parametrize("rows", [GATEWAY_CLASS_FIELDS, GATEWAY_FIELDS, HTTP_ROUTE_FIELDS, GRPC_ROUTE_FIELDS])
+@pytest.mark.parametrize(
+    "rows",
+    [
+        GATEWAY_CLASS_FIELDS,
+        GATEWAY_FIELDS,
+        HTTP_ROUTE_FIELDS,
+        GRPC_ROUTE_FIELDS,
+        TLS_ROUTE_FIELDS,
+        STREAM_ROUTE_FIELDS,
+    ],
+)
 def test_the_page_of_gateway_api_has_the_tables_of_fields(rows: tuple[FieldVerdict, ...]) -> None:
     assert field_table(rows) in (DOCS / "gateway-api.md").read_text()
 

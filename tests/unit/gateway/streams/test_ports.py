@@ -128,3 +128,15 @@ def test_a_port_has_a_bounded_number_of_patterns_the_longest() -> None:
     plan = plan_ports([tls(f"{number:03}", f"~^{'a' * number}$") for number in range(1, MAX_HOST_PATTERNS + 2)])
     assert list(plan.problems) == ["001"]
     assert "at most 256 patterns" in plan.problems["001"]
+
+
+def test_a_wildcard_of_any_depth_goes_behind_one_of_one_label_and_longer_ones() -> None:
+    names = ("**.foo.com", "**.com", "*.foo.com", "**.b.foo.com")
+    port = plan_ports([tls(name, name) for name in names]).ports[PortKey("tcp", 443)]
+    asked = {"a.foo.com": "*.foo.com", "x.a.foo.com": "**.foo.com", "x.b.foo.com": "**.b.foo.com", "foo.com": "**.com"}
+    assert port.names is not None
+    for name, key in asked.items():
+        found = port.names.find(name)
+        assert found is not None
+        assert found.entry.key == key
+    assert port.names.find("com") is None

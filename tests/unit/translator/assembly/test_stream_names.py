@@ -16,6 +16,7 @@ HOSTS = ("a.foo.com", "b.foo.com", "foo.com", "*.bar.com", "~^x", "*")
         ("a.foo.com", ["a.foo.com"]),
         ("other.com", ["other.com"]),
         ("*.foo.com", ["a.foo.com", "b.foo.com"]),
+        ("**.com", ["*.bar.com", "a.foo.com", "b.foo.com", "foo.com"]),
         (r"~^[ab]\.foo", ["*", "*.bar.com", "a.foo.com", "b.foo.com", "~^x"]),
         ("~(", []),
     ],
@@ -30,6 +31,8 @@ def test_a_server_name_takes_hosts_and_a_pattern_what_it_may(name: str, taken: l
         ("a.foo.com", "a.foo.com", True),
         ("a.foo.com", "b.foo.com", False),
         ("*.foo.com", "b.foo.com", True),
+        ("**.foo.com", "c.b.foo.com", True),
+        ("**.foo.com", "foo.com", False),
         ("~.", "any.com", True),
     ],
 )

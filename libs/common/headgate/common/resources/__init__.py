@@ -40,6 +40,9 @@ from headgate.common.resources.gateway_api import (
     GRPC_ROUTE,
     HTTP_ROUTE,
     REFERENCE_GRANT,
+    TCP_ROUTE,
+    TLS_ROUTE,
+    UDP_ROUTE,
 )
 from headgate.common.resources.ingress import INGRESS, INGRESS_CLASS, INGRESS_KINDS, LEGACY_INGRESS
 from headgate.common.resources.kind import (
@@ -110,7 +113,10 @@ __all__ = [
     "SECRET",
     "SERVICE",
     "SERVICE_EXPORT",
+    "TCP_ROUTE",
+    "TLS_ROUTE",
     "TRAEFIK_KINDS",
+    "UDP_ROUTE",
     "JsonObject",
     "KindChoice",
     "Kinds",

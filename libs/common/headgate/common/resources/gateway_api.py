@@ -46,6 +46,9 @@ def _route(resource: str, kind: str, *versions: str) -> ResourceKind:
 
 HTTP_ROUTE = _route("httproutes", "HTTPRoute", *_VERSIONS)
 GRPC_ROUTE = _route("grpcroutes", "GRPCRoute", "v1")
+TLS_ROUTE = _route("tlsroutes", "TLSRoute", "v1", "v1alpha3", "v1alpha2")
+TCP_ROUTE = _route("tcproutes", "TCPRoute", "v1", "v1alpha2")
+UDP_ROUTE = _route("udproutes", "UDPRoute", "v1", "v1alpha2")
 REFERENCE_GRANT = ResourceKind(GATEWAY_GROUP, "referencegrants", "ReferenceGrant", _VERSIONS, short_names=("refgrant",))
 
-GATEWAY_KINDS = (GATEWAY_CLASS, GATEWAY, HTTP_ROUTE, GRPC_ROUTE, REFERENCE_GRANT)
+GATEWAY_KINDS = (GATEWAY_CLASS, GATEWAY, HTTP_ROUTE, GRPC_ROUTE, TLS_ROUTE, TCP_ROUTE, UDP_ROUTE, REFERENCE_GRANT)

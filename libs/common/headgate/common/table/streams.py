@@ -29,9 +29,9 @@ class StreamRoute(Entry):
     """What happens to the connections (UDP: the sessions) of one port.
 
     Several TLS routes may share a port, told apart by their server names. If more than one accepts a name, the one with
-    the higher priority wins. If priorities are equal, an exact name wins, then a wildcard, then the longest pattern,
-    then the route without names, which takes all other names. `port` 0 means the gateway's HTTPS port: connections for
-    these server names are not HTTP.
+    the higher priority wins. If priorities are equal, an exact name wins, then a wildcard of one label, then the
+    longest wildcard of any depth, then the longest pattern, then the route without names, which takes all other names.
+    `port` 0 means the gateway's HTTPS port: connections for these server names are not HTTP.
     """
 
     key: str
@@ -42,8 +42,8 @@ class StreamRoute(Entry):
     address: str = ""
     """That is listened on; empty is that of the gateway's own ports."""
     server_names: tuple[str, ...] = ()
-    """Lower case; `*.foo.com` for exactly one more label; `~` and an RE2 pattern, which is looked for anywhere in the
-    name, as hosts have them."""
+    """Lower case; `*.foo.com` for exactly one more label, `**.foo.com` for one or more; `~` and an RE2 pattern, which
+    is looked for anywhere in the name, as hosts have them."""
     alpn: tuple[str, ...] = ()
     """Of `tls`: only clients that offer one of these protocols are taken; any without."""
     when: Condition | None = None

@@ -62,6 +62,9 @@ class ServerNames:
         label, dot, parent = server_name.partition(".")
         if label and dot:
             yield from self._by_name.get(f"*.{parent}", ())
+        while label and dot:
+            yield from self._by_name.get(f"**.{parent}", ())
+            label, dot, parent = parent.partition(".")
         text = server_name.encode()
         yield from (route for pattern, route in self._patterns if pattern.search(text) is not None)
         if has_rest:

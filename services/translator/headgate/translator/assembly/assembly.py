@@ -38,7 +38,7 @@ from headgate.translator.assembly.claims import (
 )
 from headgate.translator.assembly.conflicts import MergedHost, merge_host, outgrow
 from headgate.translator.assembly.credentials import CredentialName, award_credential, credential_names
-from headgate.translator.assembly.entry_listeners import EntryListeners
+from headgate.translator.assembly.entry_listeners import EntryListeners, listeners_on
 from headgate.translator.assembly.global_rules import NO_PLUGINS, award_plugins
 from headgate.translator.assembly.host_names import is_on_listeners, name_of
 from headgate.translator.assembly.host_owners import HostOwners
@@ -137,7 +137,9 @@ class Assembly:
         self._dirty_hosts.update(hosts)
         self._dirty_hosts.update(dict.fromkeys(self.owners.elsewhere_of(hosts)))
         for host in filter(is_on_listeners, hosts):
-            self._dirty_ports.update(dict.fromkeys(self._entry_listeners.ports_of(HostKey.read(host).listeners)))
+            keys = HostKey.read(host).listeners
+            self._dirty_ports.update(dict.fromkeys(self._entry_listeners.ports_of(keys)))
+            self._dirty_ports.update(dict.fromkeys(self._own_listeners.ports_of(keys)))
         about = map(server_name, hosts)
         self._dirty_names.update({name: None for name in about if self._claimants.of_name.of(name)})
         if are_named(hosts, self._claimants.fragments_of(self._claimants.of_port.of(HTTPS))):
@@ -173,6 +175,9 @@ class Assembly:
             self._discard("listeners", key)
         for listener in self._own_listeners.entries.values():
             self._put(listener)
+        changed = before.keys() ^ self._own_listeners.entries.keys()
+        ports = ({**before, **self._own_listeners.entries}[key].port for key in changed)
+        self._dirty_ports.update({StreamPort(False, port): None for port in ports if port})
 
     def put_upstream(self, ref: UpstreamRef, resolved: ResolvedUpstream) -> None:
         """Take an upstream's present state."""
@@ -310,11 +315,15 @@ class Assembly:
         if keys:
             self._streams[port] = keys
 
+    def _listeners_on(self, port: StreamPort, is_tls: bool) -> frozenset[str]:
+        own = listeners_on(port, self._own_listeners.entries.values(), is_tls=is_tls)
+        return own | self._entry_listeners.on_port(port, is_tls=is_tls)
+
     def _refuse_stream(self, claim: StreamClaim, fragment: Fragment) -> Problem | None:
         """Say whether a stream route would take connections of a host that an older object of others has."""
         identity = fragment.identity
         used = self._claimants.of_host.used
-        for host in hosts_of_stream(claim, used, self._entry_listeners):
+        for host in hosts_of_stream(claim, used, self._listeners_on):
             ownership = self.owners.of_host(host, [fragment])
             owner = ownership.owner
             if owner is not None and ownership.rank(identity) and owner.seniority < identity.seniority:

@@ -9,6 +9,14 @@ from headgate.common.table import Listener
 from headgate.translator.fragments.fragment import StreamPort
 
 
+def listeners_on(port: StreamPort, listeners: Iterable[Listener], *, is_tls: bool) -> frozenset[str]:
+    """Return the keys of those of some listeners that have connections of a port: plain ones, or those over TLS."""
+    protocol = "https" if is_tls else "http"
+    return frozenset(
+        each.key for each in listeners if not port.is_udp and each.port == port.port and each.protocol == protocol
+    )
+
+
 class EntryListeners:
     """The listeners that the operator's settings give, and which virtual hosts use them."""
 
@@ -50,12 +58,7 @@ class EntryListeners:
 
     def on_port(self, port: StreamPort, *, is_tls: bool) -> frozenset[str]:
         """Return the keys of the listeners that have connections of a port: plain ones, or those over TLS."""
-        protocol = "https" if is_tls else "http"
-        return frozenset(
-            key
-            for key, each in self._listeners.items()
-            if not port.is_udp and each.port == port.port and each.protocol == protocol
-        )
+        return listeners_on(port, self._listeners.values(), is_tls=is_tls)
 
     def ports_of(self, listeners: Iterable[str]) -> Iterator[StreamPort]:
         """Yield the ports of some listeners."""

@@ -1,11 +1,11 @@
 """The gateway's own listeners: what the operator's settings say of one counts, else what the oldest object does."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from headgate.common.problems import Problem
 from headgate.common.resources import ObjectRef
 from headgate.common.table import Listener
-from headgate.translator.fragments.fragment import Fragment, Identity
+from headgate.translator.fragments.fragment import Fragment, Identity, StreamPort
 from headgate.translator.fragments.seniority import describe, seniority_of
 
 
@@ -27,6 +27,12 @@ class OwnListeners:
             return False
         self._award()
         return True
+
+    def ports_of(self, listeners: Iterable[str]) -> Iterator[StreamPort]:
+        """Yield the ports of some listeners."""
+        for key in listeners:
+            if key in self.entries and self.entries[key].port:
+                yield StreamPort(False, self.entries[key].port)
 
     def _award(self) -> None:
         """Decide what counts. Objects that say the same agree, whatever their age."""

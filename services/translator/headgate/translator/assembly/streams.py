@@ -13,7 +13,6 @@ from headgate.common.problems import Problem
 from headgate.common.resources import ObjectRef
 from headgate.common.table import StreamRoute
 from headgate.common.table.hosts import HostKey, is_pattern
-from headgate.translator.assembly.entry_listeners import EntryListeners
 from headgate.translator.assembly.host_names import name_of
 from headgate.translator.assembly.losses import HTTPS
 from headgate.translator.assembly.namesakes import by_namesake, is_for_both
@@ -21,6 +20,8 @@ from headgate.translator.assembly.ownership import Sharing
 from headgate.translator.fragments.fragment import Fragment, Identity, StreamClaim, StreamPort
 from headgate.translator.fragments.seniority import describe, seniority_of
 from headgate.translator.manifests.reading import shown
+
+STREAM_CONFLICT = "StreamConflict"
 
 
 class StreamVerdict(NamedTuple):
@@ -30,6 +31,8 @@ class StreamVerdict(NamedTuple):
     lost: dict[ObjectRef, tuple[Problem, ...]]
 
 
+OnPort = Callable[[StreamPort, bool], frozenset[str]]
+"""Returns the keys of listeners that have the connections of a port: plain ones, or those over TLS."""
 Refuse = Callable[[StreamClaim, Fragment], Problem | None]
 """Says why a claim is not the object's to make; None where it is."""
 
@@ -59,12 +62,14 @@ def award_port(port: StreamPort, fragments: Iterable[Fragment], sharing: Sharing
 
 
 def hosts_taken_by(name: str, hosts: Iterable[str]) -> Iterable[str]:
-    """Return those of some hosts whose connections a stream route with a server name takes; `*` is one label.
+    """Return those of some hosts whose connections a stream route with a server name takes; `**` is any depth.
 
     A pattern is taken to take what wildcards and other patterns may.
     """
     if name.startswith("*."):
         return sorted(host for host in hosts if host.partition(".")[2] == name[2:])
+    if name.startswith("**."):
+        return sorted(host for host in hosts if host.endswith(name[2:]))
     if not is_pattern(name):
         return (name,)
     try:
@@ -76,17 +81,17 @@ def hosts_taken_by(name: str, hosts: Iterable[str]) -> Iterable[str]:
     )
 
 
-def hosts_of_stream(claim: StreamClaim, used: Iterable[str], listeners: EntryListeners) -> Iterator[str]:
+def hosts_of_stream(claim: StreamClaim, used: Iterable[str], on_port: OnPort) -> Iterator[str]:
     """Yield the hosts on the listeners of a port whose connections a stream route would take.
 
     Args:
         claim: of the stream route.
         used: all hosts that objects have to do with.
-        listeners: of entry points.
+        on_port: keys of listeners of a port, plain ones or those over TLS.
     """
     route, hosts = claim.route, used
     if claim.port != HTTPS:
-        here = listeners.on_port(claim.port, is_tls=route.protocol == "tls")
+        here = on_port(claim.port, route.protocol == "tls")
         hosts = [host for host in used if not here.isdisjoint(HostKey.read(host).listeners)] if here else ()
     names = dict.fromkeys(map(name_of, hosts))
     if route.protocol != "tls":
@@ -102,7 +107,10 @@ def are_named(hosts: Collection[str], users: Iterable[Fragment]) -> bool:
     names = {name for user in users for claim in user.streams for name in claim.route.server_names}
     if any(map(is_pattern, names)):
         return True
-    return bool(names) and any(host in names or f"*.{host.partition('.')[2]}" in names for host in hosts)
+    deep = tuple(name[2:] for name in names if name.startswith("**."))
+    return bool(names) and any(
+        host in names or f"*.{host.partition('.')[2]}" in names or host.endswith(deep) for host in hosts
+    )
 
 
 def _collide(one: StreamRoute, other: StreamRoute) -> bool:
@@ -124,7 +132,7 @@ def _lost_port(claim: StreamClaim, loser: Identity, winner: StreamClaim, owner: 
     if is_for_both(winner.route, owner, claim.route, loser, sharing):
         return by_namesake(claim.field, value, what, owner, loser)
     return Problem(
-        reason="StreamConflict",
+        reason=STREAM_CONFLICT,
         field=claim.field,
         value=shown(value),
         message=f"{what} belongs to {describe(owner)}, {seniority_of(owner, loser)}",

@@ -19,6 +19,7 @@ from headgate.common.status import (
 from headgate.translator.assembly.conditions import ObjectStatus
 from headgate.translator.assembly.namesakes import SERVED_BY_NAMESAKE
 from headgate.translator.assembly.ownership import PATH_CONFLICT
+from headgate.translator.assembly.streams import STREAM_CONFLICT
 from headgate.translator.fragments.fragment import Identity
 from headgate.translator.fragments.status_part import TARGETS_NOT_SERVED, SaidCondition, StatusPart
 from headgate.translator.serving.fleet import Fleet
@@ -28,6 +29,8 @@ MAX_TEXTS = 10
 """Problems in one message."""
 TEXT_BYTES = 1000
 """Of one problem's message: what users write is repeated in some."""
+_TAKEN = (PATH_CONFLICT, STREAM_CONFLICT)
+"""Reasons of what an older object has."""
 HELD_BACK = "HeldBack"
 """Reason of an object that waits because the fleet went back from a table with it."""
 UNSUPPORTED_VALUE = "UnsupportedValue"
@@ -195,9 +198,9 @@ def _of_faulty_route(
         yield accepted(facts)._replace(reason=UNSUPPORTED_VALUE)
     elif at_parent := part.own_errors_in(wrong):
         yield _say(ConditionType.ACCEPTED, "False", at_parent[0].reason, _texts(at_parent))
-    elif not facts.condition.is_accepted and all(problem.reason == PATH_CONFLICT for problem in wrong):
+    elif not facts.condition.is_accepted and all(problem.reason in _TAKEN for problem in wrong):
         yield _say(ConditionType.ACCEPTED, "True", "Accepted", "")
-        yield _say(ConditionType.PROGRAMMED, "False", PATH_CONFLICT, _texts(wrong))
+        yield _say(ConditionType.PROGRAMMED, "False", wrong[0].reason, _texts(wrong))
     elif not facts.condition.is_accepted:
         reason = UNSUPPORTED_VALUE if wrong[0] in own else wrong[0].reason
         yield _say(ConditionType.ACCEPTED, "False", reason, _texts(wrong))

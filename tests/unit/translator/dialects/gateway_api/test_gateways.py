@@ -89,7 +89,7 @@ def test_conditions_have_the_generation_that_they_are_about() -> None:
 
 
 def test_a_listener_of_a_protocol_that_is_not_served_costs_itself() -> None:
-    written = gateway(listener(), listener("db", 5432, "TCP"))
+    written = gateway(listener(), listener("db", 5432, "example.com/DB"))
     cluster = Cluster(written)
     found = cluster.listeners(written)
     assert found["http"] == GOOD
@@ -99,7 +99,7 @@ def test_a_listener_of_a_protocol_that_is_not_served_costs_itself() -> None:
 
 
 def test_a_gateway_without_a_listener_that_is_accepted_is_not_accepted() -> None:
-    written = gateway(listener("db", 5432, "TCP"))
+    written = gateway(listener("db", 5432, "example.com/DB"))
     found = Cluster(written).conditions(written)
     assert found["Accepted"] == "False ListenersNotValid"
     assert found["Programmed"] == "False Invalid"
@@ -107,7 +107,7 @@ def test_a_gateway_without_a_listener_that_is_accepted_is_not_accepted() -> None
 
 def test_an_update_with_a_bad_listener_leaves_the_good_ones_as_they_are_now() -> None:
     cluster = Cluster(gateway(listener(hostname="old.example")))
-    changed = gateway(listener(hostname="new.example"), listener("db", 5432, "TCP"))
+    changed = gateway(listener(hostname="new.example"), listener("db", 5432, "example.com/DB"))
     cluster.apply(changed)
     assert cluster.listeners(changed)["http"] == GOOD
     assert cluster.translation.assembly.image.get("hosts", "new.example@http") is not None

@@ -17,6 +17,7 @@ from fakes.translator.gateway_api import (
     listener,
     prefix,
     route,
+    stream_route,
     to,
 )
 from headgate.common.problems import Problem
@@ -68,6 +69,16 @@ WHOLE = (
             sessionPersistence={"sessionName": "s", "type": "Cookie"},
         ),
         hostnames=["a.example.com"],
+    ),
+    gateway(
+        listener("tls", 6443, "TLS", hostname="*.example.com", tls={"mode": "Passthrough"}),
+        listener("tcp", 5432, "TCP"),
+        listener("udp", 53, "UDP"),
+        name="streams",
+    ),
+    *(
+        stream_route(kind, ("web", 3), parents=[{"name": "streams"}], **fields)
+        for kind, fields in {"TLSRoute": {"hostnames": ["a.example.com"]}, "TCPRoute": {}, "UDPRoute": {}}.items()
     ),
 )
 

@@ -3,12 +3,23 @@
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from headgate.common.resources import GRPC_ROUTE, HTTP_ROUTE, JsonObject, ObjectRef, ResourceKind
+from headgate.common.resources import (
+    GRPC_ROUTE,
+    HTTP_ROUTE,
+    TCP_ROUTE,
+    TLS_ROUTE,
+    UDP_ROUTE,
+    JsonObject,
+    ObjectRef,
+    ResourceKind,
+)
 from headgate.translator.dialects.gateway_api.fields import (
     GATEWAY_CLASS_FIELDS,
     GATEWAY_FIELDS,
     GRPC_ROUTE_FIELDS,
     HTTP_ROUTE_FIELDS,
+    STREAM_ROUTE_FIELDS,
+    TLS_ROUTE_FIELDS,
 )
 from headgate.translator.dialects.gateway_api.gateways.gateway import translate_gateway
 from headgate.translator.dialects.gateway_api.gateways.gateway_class import (
@@ -17,6 +28,11 @@ from headgate.translator.dialects.gateway_api.gateways.gateway_class import (
 )
 from headgate.translator.dialects.gateway_api.routes.grpc_route import translate_grpc_route
 from headgate.translator.dialects.gateway_api.routes.http_route import translate_http_route
+from headgate.translator.dialects.gateway_api.routes.stream_route import (
+    translate_tcp_route,
+    translate_tls_route,
+    translate_udp_route,
+)
 from headgate.translator.dialects.gateway_api.stored import ROUTES, StoredRoute, read_facts
 from headgate.translator.fragments.fragment import Fragment
 from headgate.translator.manifests.verdicts import FieldVerdict
@@ -81,6 +97,9 @@ GATEWAY_API = Dialect(
         ),
         _route(HTTP_ROUTE, translate_http_route, HTTP_ROUTE_FIELDS),
         _route(GRPC_ROUTE, translate_grpc_route, GRPC_ROUTE_FIELDS),
+        _route(TLS_ROUTE, translate_tls_route, TLS_ROUTE_FIELDS),
+        _route(TCP_ROUTE, translate_tcp_route, STREAM_ROUTE_FIELDS),
+        _route(UDP_ROUTE, translate_udp_route, STREAM_ROUTE_FIELDS),
     ),
     reads=(SECRETS, NAMESPACES, GATEWAY_CLASSES, GATEWAYS, *ROUTES.values(), REFERENCE_GRANTS),
 )

@@ -64,11 +64,11 @@ FEATURES: Final = (
     Feature("ListenerSet", False),
     Feature("Mesh", False, "and all features of meshes"),
     Feature("ReferenceGrant"),
-    Feature("TCPRoute", False),
-    Feature("TLSRoute", False),
-    Feature("TLSRouteModeMixed", False),
-    Feature("TLSRouteModeTerminate", False),
-    Feature("UDPRoute", False),
+    Feature("TCPRoute"),
+    Feature("TLSRoute"),
+    Feature("TLSRouteModeMixed"),
+    Feature("TLSRouteModeTerminate"),
+    Feature("UDPRoute"),
 )
 SERVED: Final = tuple(sorted(feature.name for feature in FEATURES if feature.is_served))
 """Names of the features that are served, as a GatewayClass shows them."""

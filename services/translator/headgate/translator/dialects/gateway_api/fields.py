@@ -37,7 +37,7 @@ GATEWAY_FIELDS: Final = (
     _row(
         "listeners[].protocol",
         is_=Likeness.STRICTER,
-        note="`HTTP` and `HTTPS`; others are not accepted (`UnsupportedProtocol`)",
+        note="`HTTP`, `HTTPS`, `TLS`, `TCP` and `UDP`; others are not accepted (`UnsupportedProtocol`)",
     ),
     _row("listeners[].hostname", is_=Likeness.SAME, note="the most specific listener of a port has a request alone"),
     _row(
@@ -46,7 +46,7 @@ GATEWAY_FIELDS: Final = (
         note="several too; while none can be used, the gateways' default certificate is presented, and the listener is "
         "not programmed",
     ),
-    _row("listeners[].tls.mode", is_=Likeness.STRICTER, note="`Terminate`"),
+    _row("listeners[].tls.mode", is_=Likeness.SAME, note="`Passthrough` for `TLS` alone; both modes may share a port"),
     _row("listeners[].tls.options", is_=Likeness.UNUSED, note="with a warning"),
     _row("listeners[].allowedRoutes.namespaces", is_=Likeness.SAME, note="labels need the right to read Namespaces"),
     _row(
@@ -182,4 +182,18 @@ GRPC_ROUTE_FIELDS: Final = (
         "`kubernetes.io/wss`",
     ),
     *(row for row in HTTP_ROUTE_FIELDS if row.fields[0].startswith("rules[].sessionPersistence")),
+)
+STREAM_ROUTE_FIELDS: Final = (
+    HTTP_ROUTE_FIELDS[0],
+    HTTP_ROUTE_FIELDS[2],
+    _row("rules", is_=Likeness.SAME, note="one"),
+    _row(
+        "rules[].backendRefs",
+        is_=Likeness.SAME,
+        note="Services; connections of the share of what cannot be had are closed",
+    ),
+)
+TLS_ROUTE_FIELDS: Final = (
+    _row("hostnames", is_=Likeness.SAME, note="without any those of the listeners"),
+    *STREAM_ROUTE_FIELDS,
 )

@@ -6,7 +6,17 @@ What decides where a route is attached is kept apart from the rest: when a route
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from headgate.common.resources import GATEWAY, GATEWAY_GROUP, GRPC_ROUTE, HTTP_ROUTE, JsonObject, ResourceKind
+from headgate.common.resources import (
+    GATEWAY,
+    GATEWAY_GROUP,
+    GRPC_ROUTE,
+    HTTP_ROUTE,
+    TCP_ROUTE,
+    TLS_ROUTE,
+    UDP_ROUTE,
+    JsonObject,
+    ResourceKind,
+)
 from headgate.common.status import ParentRef
 from headgate.translator.dialects.gateway_api.hostnames import normal
 from headgate.translator.manifests.reading import as_list, as_object, as_text, metadata
@@ -85,5 +95,5 @@ def _stored(kind: ResourceKind) -> StoredKind[StoredRoute]:
     )
 
 
-ROUTES: Final = {kind: _stored(kind) for kind in (HTTP_ROUTE, GRPC_ROUTE)}
+ROUTES: Final = {kind: _stored(kind) for kind in (HTTP_ROUTE, GRPC_ROUTE, TLS_ROUTE, TCP_ROUTE, UDP_ROUTE)}
 """All kinds of routes that are served."""

@@ -5,15 +5,15 @@ has some of its own, and its listeners are listeners of the table; else Gateways
 apart. A host of a listener is a host of the table even without routes, so that its requests are no other listener's.
 """
 
-from typing import Final
+from typing import Final, get_args
 
 from headgate.common.problems import Problem
 from headgate.common.resources import JsonObject, ObjectRef
 from headgate.common.status import ConditionType, ListenerRef, ListenerReport
-from headgate.common.table import OWN_LISTENERS
 from headgate.translator.dialects.gateway_api.gateways.addresses import allotment_of, own_place, problems_of
 from headgate.translator.dialects.gateway_api.gateways.listeners import faults_of, read_listeners
 from headgate.translator.dialects.gateway_api.gateways.placing import place_listeners
+from headgate.translator.dialects.gateway_api.gateways.ports import Transport
 from headgate.translator.dialects.gateway_api.gateways.standing import INVALID, Standing, judge
 from headgate.translator.dialects.gateway_api.gateways.whole import fault_of_gateway, ignored_fields
 from headgate.translator.dialects.gateway_api.hosts import HostKeys
@@ -55,8 +55,8 @@ def translate_gateway(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) ->
             name=each.spec.name,
             supported_kinds=each.kinds,
             attached_routes=members.attached.get(each.spec.name, 0),
-            port=0 if each.key in OWN_LISTENERS or not each.key else each.spec.port,
-            addresses=addresses or (),
+            port=each.own_port,
+            addresses=(addresses or ()) if each.has_own_address else (),
         )
         for each in listeners
     )
@@ -77,7 +77,7 @@ def translate_gateway(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) ->
         standings = [each.without_address() for each in standings]
     hosts = HostKeys()
     for one in standings:
-        if one.is_accepted:
+        if one.is_accepted and one.listener.transport in get_args(Transport):
             hosts.add(one.listener.hostname, one.listener.key)
     return Fragment(
         identity,

@@ -5,15 +5,27 @@ All that is decided here follows from the Gateway and the settings alone, so tha
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final, NamedTuple, Self
+from typing import Final, NamedTuple, Self, get_args
 
 from headgate.common.problems import Problem
-from headgate.common.resources import GATEWAY_GROUP, GRPC_ROUTE, HTTP_ROUTE, JsonObject
+from headgate.common.resources import (
+    GATEWAY_GROUP,
+    GRPC_ROUTE,
+    HTTP_ROUTE,
+    TCP_ROUTE,
+    TLS_ROUTE,
+    UDP_ROUTE,
+    JsonObject,
+    ResourceKind,
+)
 from headgate.common.status import RouteKind
+from headgate.common.table import OWN_LISTENERS
 from headgate.translator.dialects.gateway_api.gateways.ports import (
     TRANSPORTS,
+    StreamTransport,
     Transport,
     listener_key,
+    stream_port,
     why_unavailable,
 )
 from headgate.translator.dialects.gateway_api.hostnames import normal, takes
@@ -22,8 +34,18 @@ from headgate.translator.fragments.own_addresses import key_at
 from headgate.translator.manifests.specs import Spec
 from headgate.translator.world.entry_points import EntryPoint
 
-_OF_REQUESTS: Final = tuple(RouteKind(GATEWAY_GROUP, kind.kind) for kind in (HTTP_ROUTE, GRPC_ROUTE))
-_KINDS: Final = {"HTTP": _OF_REQUESTS, "HTTPS": _OF_REQUESTS}
+
+def _kinds(*kinds: ResourceKind) -> tuple[RouteKind, ...]:
+    return tuple(RouteKind(GATEWAY_GROUP, kind.kind) for kind in kinds)
+
+
+_KINDS: Final = {
+    "HTTP": _kinds(HTTP_ROUTE, GRPC_ROUTE),
+    "HTTPS": _kinds(HTTP_ROUTE, GRPC_ROUTE),
+    "TLS": _kinds(TLS_ROUTE),
+    "TCP": _kinds(TCP_ROUTE),
+    "UDP": _kinds(UDP_ROUTE),
+}
 """Kinds of routes that are served, by protocol."""
 _SPOKEN: Final = {"HTTP": "HTTP", "HTTPS": "TLS", "TLS": "TLS", "TCP": "TCP", "UDP": "UDP"}
 """What is spoken on a port for a protocol."""
@@ -36,7 +58,7 @@ class GatewayListener(NamedTuple):
     field: str
     hostname: str
     """Whose requests it takes."""
-    transport: Transport | None
+    transport: Transport | StreamTransport | None
     """What is spoken there; None for protocols that are not served."""
     key: str
     """Key of the table's listener; empty for a protocol that is not served."""
@@ -50,10 +72,29 @@ class GatewayListener(NamedTuple):
         """Return a listener by what is written of it; `place` as `own_place` gives it."""
         transport = TRANSPORTS.get(spec.protocol)
         shared = listener_key(transport, spec.port) if transport is not None else ""
-        key = key_at(place, spec.name) if place and transport is not None else shared
+        # Ports of streams are opened at all addresses.
+        is_apart = bool(place) and transport in get_args(Transport)
+        key = key_at(place, spec.name) if is_apart else shared
         allowed, served = set(map(_kind, spec.allowed_routes.kinds)), _KINDS.get(spec.protocol, ())
         kinds = tuple(kind for kind in served if not allowed or kind in allowed)
-        return cls(spec, field, normal(spec.hostname), transport, key, kinds, bool(place))
+        return cls(spec, field, normal(spec.hostname), transport, key, kinds, is_apart)
+
+    @property
+    def own_port(self) -> int:
+        """Port that gateways open for it; 0 for their own ports, and for a protocol that is not served."""
+        is_theirs = self.key in OWN_LISTENERS or (self.transport == "tls" and not stream_port("tls", self.spec.port))
+        return 0 if is_theirs or not self.key else self.spec.port
+
+    @property
+    def spoken(self) -> str:
+        """What is spoken on its port, as far as listeners have to agree on that."""
+        return _SPOKEN.get(self.spec.protocol, self.spec.protocol)
+
+    @property
+    def ends_tls(self) -> bool:
+        """Whether TLS ends there, so that it needs a certificate."""
+        is_passed = self.spec.tls is not None and self.spec.tls.mode == "Passthrough"
+        return self.transport == "https" or (self.transport == "tls" and not is_passed)
 
     @property
     def served_kinds(self) -> tuple[RouteKind, ...]:
@@ -110,8 +151,8 @@ def _fault(listener: GatewayListener, entry_points: Sequence[EntryPoint]) -> Lis
 def _conflicts(listeners: Sequence[GatewayListener]) -> Iterator[tuple[str, ListenerFault]]:
     spoken: dict[int, set[str]] = {}
     for each in listeners:
-        if (what := _SPOKEN.get(each.spec.protocol, each.spec.protocol)) != "UDP":
-            spoken.setdefault(each.spec.port, set()).add(what)
+        if each.spoken != "UDP":
+            spoken.setdefault(each.spec.port, set()).add(each.spoken)
     places, names = Counter(map(_place, listeners)), Counter(each.spec.name for each in listeners)
     for each in listeners:
         spec = each.spec
@@ -119,7 +160,7 @@ def _conflicts(listeners: Sequence[GatewayListener]) -> Iterator[tuple[str, List
             message = "is the name of several listeners; give each a name of its own"
             yield spec.name, ListenerFault("UnsupportedValue", f"{each.field}.name", message, spec.name)
             continue
-        others = spoken.get(spec.port, set()) - {_SPOKEN.get(spec.protocol, spec.protocol)}
+        others = spoken.get(spec.port, set()) - {each.spoken}
         if others and spec.protocol != "UDP":
             message = f"other listeners speak {', '.join(sorted(others))} on port {spec.port}; give it another port"
             yield spec.name, ListenerFault("ProtocolConflict", f"{each.field}.protocol", message, spec.protocol, True)
@@ -129,15 +170,17 @@ def _conflicts(listeners: Sequence[GatewayListener]) -> Iterator[tuple[str, List
 
 
 def _place(listener: GatewayListener) -> tuple[int, str, str]:
-    return listener.spec.port, listener.spec.protocol, listener.hostname
+    return listener.spec.port, listener.spoken, listener.hostname
+
+
+def narrower(listener: GatewayListener, listeners: Iterable[GatewayListener]) -> Iterator[str]:
+    """Yield hostnames of other listeners of a port that are among those of a listener, and more specific."""
+    for other in listeners:
+        is_of_port = (other.spec.port, other.spoken) == (listener.spec.port, listener.spoken)
+        if is_of_port and other.hostname != listener.hostname and takes(listener.hostname, other.hostname):
+            yield other.hostname
 
 
 def is_shadowed(listener: GatewayListener, hostname: str, listeners: Iterable[GatewayListener]) -> bool:
     """Whether a hostname of a listener belongs to another one of its port, which takes it more specifically."""
-    return any(
-        (other.spec.port, other.transport) == (listener.spec.port, listener.transport)
-        and other.hostname != listener.hostname
-        and takes(listener.hostname, other.hostname)
-        and takes(other.hostname, hostname)
-        for other in listeners
-    )
+    return any(takes(other, hostname) for other in narrower(listener, listeners))

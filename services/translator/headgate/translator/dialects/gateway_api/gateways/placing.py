@@ -45,14 +45,16 @@ def place_listeners(ref: ObjectRef, standings: Sequence[Standing], allotted: All
 def _shared(accepted: Sequence[Standing], provenance: Provenance) -> Iterator[Listener]:
     for one in accepted:
         transport = one.listener.transport
-        if transport is not None and (found := port_listener(transport, one.listener.spec.port, provenance)):
+        if (transport == "http" or transport == "https") and (
+            found := port_listener(transport, one.listener.spec.port, provenance)
+        ):
             yield found
 
 
 def _at(addresses: tuple[str, ...], accepted: Sequence[Standing], provenance: Provenance) -> Iterator[Listener]:
     for one in accepted:
         listener = one.listener
-        if listener.transport is not None:
+        if listener.transport == "http" or listener.transport == "https":
             yield Listener(
                 key=listener.key,
                 address=addresses[0],

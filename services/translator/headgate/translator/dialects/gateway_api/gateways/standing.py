@@ -43,14 +43,14 @@ def judge(listener: GatewayListener, fault: ListenerFault | None, ref: ObjectRef
     if fault is not None:
         problems.append(refuse(fault.reason, fault.field, fault.message, fault.value))
     unresolved = [*_unknown_kinds(listener)]
-    is_https = fault is None and listener.transport == "https"
-    found = claim_certificates(listener, ref, lookups) if is_https else NO_CERTIFICATES
+    ends_tls = fault is None and listener.ends_tls
+    found = claim_certificates(listener, ref, lookups) if ends_tls else NO_CERTIFICATES
     names = found.names
     unresolved += found.problems
     if listener.spec.tls is not None and listener.spec.tls.options:
         message = "options of TLS are not followed: the gateways' own settings hold"
         problems.append(warn("UnsupportedField", f"{listener.field}.tls.options", message))
-    is_programmed = fault is None and bool(listener.kinds) and (bool(names) or not is_https)
+    is_programmed = fault is None and bool(listener.kinds) and (bool(names) or not ends_tls)
     said = tuple(_conditions(fault, unresolved, is_programmed=is_programmed))
     return Standing(listener, said, (*problems, *unresolved), names, found.certificates, fault is None, is_programmed)
 

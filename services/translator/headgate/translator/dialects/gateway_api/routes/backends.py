@@ -80,9 +80,9 @@ def find_backends(destinations: Sequence[Destination], context: RouteContext, pr
             backends.append(_backend(one, found))
             uses.append(found.use)
         else:
-            refusal = _refusal(one, context)
-            backends.append(Backend(upstream=refusal.key, weight=one.weight, plugins=(NO_SERVICE,)))
-            uses.append(BackendUse(refusal, one.field, one.field))
+            refused = refusal(context, one.field)
+            backends.append(Backend(upstream=refused.key, weight=one.weight, plugins=(NO_SERVICE,)))
+            uses.append(BackendUse(refused, one.field, one.field))
     if not any(one.weight for one in backends):
         return RuleBackends((), ())
     only = policies[0] if len(backends) == len(policies) == 1 else None
@@ -101,10 +101,11 @@ def _backend(one: Destination, found: FoundService) -> Backend:
     )
 
 
-def _refusal(one: Destination, context: RouteContext) -> RefusalRef:
+def refusal(context: RouteContext, field: str) -> RefusalRef:
+    """Return the upstream that refuses what a field of a route is about."""
     ref, kind = context.ref, context.kind
-    reason = f"{kind} {ref.namespace}/{ref.name}: {one.field} cannot be followed"
-    return RefusalRef(ref.cluster, kind, ref.namespace, f"{ref.name}/{one.field}", reason)
+    reason = f"{kind} {ref.namespace}/{ref.name}: {field} cannot be followed"
+    return RefusalRef(ref.cluster, kind, ref.namespace, f"{ref.name}/{field}", reason)
 
 
 def find_service_port(
@@ -128,7 +129,7 @@ def find_service_port(
         message = f"{what}: no ReferenceGrant there allows {context.kind}s of namespace {ref.namespace}"
         problems.append(refuse("RefNotPermitted", f"{field}.namespace", message, namespace))
         return None
-    if is_import and written.port is None and not context.is_grpc:
+    if is_import and written.port is None and not context.is_grpc and context.stream is None:
         resource = ResourceRef(ref.cluster, namespace, written.group, written.kind, written.name)
         return FoundService(BackendUse(resource, f"{field}.name", f"{field}.port"))
     service = find_service(lookups, namespace, written.name)
@@ -139,18 +140,21 @@ def find_service_port(
         message = f"must be one of the ports of {what}: {port_names(service.ports)}"
         problems.append(refuse("BackendNotFound", f"{field}.port", message))
         return None
-    port = service.find_port(written.port)
+    is_udp = context.stream is BackendProtocol.UDP
+    port = service.find_port(written.port, is_udp=is_udp)
     if port is None:
-        message = f"{what} has no port {written.port}; it has {port_names(service.ports)}"
+        kind = "UDP port" if is_udp else "port"
+        ports = port_names(service.udp_ports if is_udp else service.ports)
+        message = f"{what} has no {kind} {written.port}; it has {ports or 'none'}"
         problems.append(refuse("BackendNotFound", f"{field}.port", message, str(written.port)))
         return None
-    if port.app_protocol.startswith(_KUBERNETES) and port.app_protocol not in _SPOKEN:
+    if context.stream is None and port.app_protocol.startswith(_KUBERNETES) and port.app_protocol not in _SPOKEN:
         message = f"port {written.port} of {what} speaks {port.app_protocol}; of these {', '.join(_SPOKEN)} are spoken"
         problems.append(refuse("UnsupportedProtocol", f"{field}.port", message, port.app_protocol))
         return None
     policy = lookups.attached(BACKEND_POLICIES, ServicePortTarget(namespace, written.name, written.port))
     named = (ref.cluster, namespace, written.name, written.port)
-    protocol = _grpc_protocol(service, port, policy) if context.is_grpc else None
+    protocol = _grpc_protocol(service, port, policy) if context.is_grpc else context.stream
     upstream: ServicePortRef | OverriddenService = ServicePortRef(*named)
     if policy is not None or protocol is not None:
         upstream = OverriddenService(*named, protocol, has_policy=policy is not None)

@@ -3,6 +3,7 @@
 from typing import Final, NamedTuple
 
 from headgate.common.resources import ObjectRef
+from headgate.common.table import BackendProtocol
 from headgate.translator.world.graph import Lookups
 
 OF_HTTP: Final = (
@@ -26,6 +27,8 @@ class RouteContext(NamedTuple):
     lookups: Lookups
     is_grpc: bool = False
     """Services are spoken to by HTTP/2 whatever is not said of them."""
+    stream: BackendProtocol | None = None
+    """What is spoken with Services of streams: `TCP` or `UDP`."""
 
     @property
     def filter_types(self) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Where the routes of an HTTPRoute are asked: its hosts, on the ports of the listeners that it is attached to."""
+"""Where a route is asked: its hosts, on the ports of the listeners that it is attached to."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -11,8 +11,11 @@ from headgate.translator.dialects.gateway_api.gateways.listeners import (
     GatewayListener,
     faults_of,
     is_shadowed,
+    narrower,
 )
+from headgate.translator.dialects.gateway_api.gateways.ports import StreamTransport, stream_port
 from headgate.translator.dialects.gateway_api.gateways.reading import read_gateway
+from headgate.translator.dialects.gateway_api.hostnames import EVERY_HOST, takes
 from headgate.translator.dialects.gateway_api.hosts import HostKeys
 from headgate.translator.dialects.gateway_api.members import namespaces_of
 from headgate.translator.dialects.gateway_api.routes.redirects import Origin
@@ -38,10 +41,25 @@ class _Spot(NamedTuple):
     origin: Origin
 
 
+class StreamSpot(NamedTuple):
+    """Connections of one listener that a route wants."""
+
+    transport: StreamTransport
+    port: int
+    """As stream routes have it."""
+    hostname: str
+    """Of TLS, that of its server names."""
+    without: tuple[str, ...]
+    """Hostnames among them that belong to more specific listeners."""
+    ends_tls: bool
+
+
 class Places(NamedTuple):
-    """Where an HTTPRoute is served, and where it is not."""
+    """Where a route is served, and where it is not."""
 
     spots: tuple[_Spot, ...]
+    streams: tuple[StreamSpot, ...]
+    """The same for routes of streams."""
     refused: Mapping[str, SaidCondition | None]
     """By the field of each parent that is ours: why the route is not accepted there; None if it is."""
     namespaces: tuple[str, ...]
@@ -59,6 +77,7 @@ class Places(NamedTuple):
 def find_places(route: RouteFacts, lookups: Lookups, problems: list[Problem]) -> Places:
     """Return where a route is served; why it is not served at a parent goes to `problems`."""
     spots: dict[_Spot, None] = {}
+    streams: dict[StreamSpot, None] = {}
     refused: dict[str, SaidCondition | None] = {}
     namespaces: set[str] = set()
     for parent in route.parents:
@@ -74,10 +93,14 @@ def find_places(route: RouteFacts, lookups: Lookups, problems: list[Problem]) ->
         served = [each for each in listeners if each.spec.name not in faults]
         found = tuple(_spots(attached, served))
         spots |= dict.fromkeys(found)
-        problems += _shadowed(attached, served, {spot.hostname for spot in found}, parent)
+        connections = tuple(_stream_spots(attached, served))
+        streams |= dict.fromkeys(connections)
+        problems += _shadowed(
+            attached, served, {spot.hostname for spot in found} | {spot.hostname for spot in connections}, parent
+        )
         if attached.hosts:
             namespaces |= namespaces_of(lookups, parent.ref.namespace, parent.ref.name)
-    return Places(tuple(spots), refused, tuple(sorted(namespaces - {route.namespace})))
+    return Places(tuple(spots), tuple(streams), refused, tuple(sorted(namespaces - {route.namespace})))
 
 
 def _shadowed(
@@ -105,5 +128,20 @@ def _spots(attached: Attachment, listeners: Sequence[GatewayListener]) -> Iterat
     for listener in listeners:
         transport = listener.transport
         for hostname in attached.hosts.get(listener.spec.name, ()):
-            if transport is not None and not is_shadowed(listener, hostname, listeners):
+            is_shown = not is_shadowed(listener, hostname, listeners)
+            if (transport == "http" or transport == "https") and is_shown:
                 yield _Spot(hostname, listener.key, Origin(transport, listener.spec.port))
+
+
+def _stream_spots(attached: Attachment, listeners: Sequence[GatewayListener]) -> Iterator[StreamSpot]:
+    for listener in listeners:
+        transport = listener.transport
+        if transport is None or transport == "http" or transport == "https":
+            continue
+        port = stream_port(transport, listener.spec.port)
+        for hostname in attached.hosts.get(listener.spec.name, ()):
+            if transport != "tls":
+                yield StreamSpot(transport, port, EVERY_HOST, (), ends_tls=False)
+            elif not is_shadowed(listener, hostname, listeners):
+                without = {name for name in narrower(listener, listeners) if takes(hostname, name)}
+                yield StreamSpot(transport, port, hostname, tuple(sorted(without)), listener.ends_tls)

@@ -11,7 +11,6 @@ from typing import Any, Final, NamedTuple
 
 from headgate.common.problems import Problem
 from headgate.common.resources import JsonObject
-from headgate.common.status import ConditionType
 from headgate.common.table import Backend, PluginUse, Provenance, Retries, Route, Stickiness, Timeouts
 from headgate.translator.dialects.gateway_api.models.route import RouteRule, RouteSettings, WeightedBackend
 from headgate.translator.dialects.gateway_api.routes.backends import (
@@ -32,10 +31,10 @@ from headgate.translator.dialects.gateway_api.routes.sending import (
     timeouts_of,
     unfollowed,
 )
-from headgate.translator.dialects.gateway_api.stored import RouteFacts, read_facts
+from headgate.translator.dialects.gateway_api.routes.standing import status_parts
+from headgate.translator.dialects.gateway_api.stored import read_facts
 from headgate.translator.fragments.fragment import BackendUse, Fragment, RouteClaim
 from headgate.translator.fragments.route_cost import MAX_COST, TOO_COSTLY, route_cost
-from headgate.translator.fragments.status_part import SaidCondition, StatusPart
 from headgate.translator.fragments.upstream_refs import RefusalRef
 from headgate.translator.manifests.specs import Part, Spec, refuse, warn
 from headgate.translator.objects.document import identify
@@ -43,8 +42,6 @@ from headgate.translator.objects.document import identify
 MAX_ROUTES: Final = 10_000
 """Routes of the table that one object may make."""
 _ANYWHERE: Final = Origin("http", 80)
-_REFERENCES: Final = ("RefNotPermitted", "InvalidKind", "BackendNotFound", "UnsupportedProtocol")
-"""Reasons of what is wrong with references to Services."""
 
 
 class _Served(NamedTuple):
@@ -83,7 +80,7 @@ class _Rule(NamedTuple):
 
 def translate_request_route(manifest: JsonObject, context: RouteContext, read_rules: ReadRules) -> Fragment:
     """Return what a route that is ours contributes."""
-    ref, _, lookups, _ = context
+    ref, lookups = context.ref, context.lookups
     problems: list[Problem] = []
     spec = Spec(manifest.get("spec"), problems)
     settings = spec.rest(RouteSettings, "rules")
@@ -99,7 +96,6 @@ def translate_request_route(manifest: JsonObject, context: RouteContext, read_ru
     places = find_places(facts, lookups, problems)
     # Without its hostnames a route would take requests of all hosts.
     claims = tuple(_within_bounds(context, rules, places, problems)) if settings is not None else ()
-    unresolved = [problem for problem in problems if problem.reason in _REFERENCES]
     return Fragment(
         identity,
         hosts=tuple(dict.fromkeys(claim.host for claim in claims)),
@@ -108,7 +104,7 @@ def translate_request_route(manifest: JsonObject, context: RouteContext, read_ru
         problems=tuple(dict.fromkeys(problems)),
         unmatched="next-host",
         inherits_tls=True,
-        parts=tuple(_parts(facts, places.refused, unresolved)),
+        parts=tuple(status_parts(facts, places.refused, problems)),
         shares_routes_with=places.namespaces,
     )
 
@@ -230,21 +226,3 @@ def _claims(context: RouteContext, rule: _Rule, hosts: Sequence[PlacedHost]) -> 
                 **common,
             )
             yield RouteClaim(host.key, route, match.field, is_refused=served.is_refused)
-
-
-# Status
-
-
-def _parts(
-    facts: RouteFacts, refused: Mapping[str, SaidCondition | None], unresolved: Sequence[Problem]
-) -> Iterator[StatusPart]:
-    """Yield how the route stands with each parent that is ours."""
-    if unresolved:
-        texts = "; ".join(map(str, unresolved))
-        resolved = SaidCondition(ConditionType.RESOLVED_REFS, "False", unresolved[0].reason, texts)
-    else:
-        resolved = SaidCondition(ConditionType.RESOLVED_REFS, "True", "ResolvedRefs")
-    for parent in facts.parents:
-        if parent.field in refused:
-            why = refused[parent.field]
-            yield StatusPart(parent.ref, parent.field, (resolved,) if why is None else (why, resolved))
