@@ -63,7 +63,8 @@ def allot(pool: AddressPool, claimants: Iterable[Claimant]) -> Mapping[ObjectRef
     refused: dict[ObjectRef, list[Refused]] = {one.ref: [] for one in ordered}
     for one in ordered:
         mine = given[one.ref]
-        for index, value in enumerate(one.asked):
+        # Those that it names first, so that no open one takes them.
+        for index, value in sorted(enumerate(one.asked), key=lambda each: each[1] == ANY):
             if index in mine:
                 continue
             address = pool.first_free(one.seed, owners) if value == ANY else value
