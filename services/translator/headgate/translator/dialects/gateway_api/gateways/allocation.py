@@ -63,7 +63,7 @@ def allot(pool: AddressPool, claimants: Iterable[Claimant]) -> Mapping[ObjectRef
     refused: dict[ObjectRef, list[Refused]] = {one.ref: [] for one in ordered}
     for one in ordered:
         mine = given[one.ref]
-        # Those that it names first, so that no open one takes them.
+        # What is left open must not take what the Gateway names itself.
         for index, value in sorted(enumerate(one.asked), key=lambda each: each[1] == ANY):
             if index in mine:
                 continue
