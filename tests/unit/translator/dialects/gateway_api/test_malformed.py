@@ -21,8 +21,10 @@ from fakes.translator.gateway_api import (
     to,
 )
 from headgate.common.problems import Problem
-from headgate.common.table import VirtualHost
+from headgate.common.table import Listener, VirtualHost
 from headgate.translator.offline import translate_all
+from headgate.translator.world.address_pool import read_pool
+from headgate.translator.world.settings import TranslationSettings
 
 JUNK = (None, 0, -1, 1.5, True, "", "x" * 300, "a b", "@", "|", "$a", "/", "\n", "*", "(", [], {}, [None], {"a": 1})
 GOOD = (
@@ -108,6 +110,23 @@ def test_any_value_at_any_place_costs_its_object_alone(broken: Any, junk: Any) -
         reasons = {problem.reason for problems in made.problems.values() for problem in problems}
         assert "InternalError" not in reasons, way
         assert "good.test@http" in {entry.key for entry in made.entries if isinstance(entry, VirtualHost)}, way
+
+
+@pytest.mark.parametrize("junk", JUNK, ids=repr)
+def test_no_value_of_a_gateway_costs_others_their_addresses(junk: Any) -> None:
+    settings = TranslationSettings(gateway_addresses=read_pool(["10.0.0.0/24"]))
+    whole = {**WHOLE[0], "status": {"addresses": [{"type": "IPAddress", "value": "10.0.0.9"}]}}
+    others = [gateway_class(), service("web"), *GOOD]
+    for way in (
+        *places(whole["spec"], ("spec",)),
+        *places(whole["status"], ("status",)),
+        ("metadata", "creationTimestamp"),
+    ):
+        made = translate_all(map(applied, [*others, changed(whole, way, junk)]), settings)
+        reasons = {problem.reason for problems in made.problems.values() for problem in problems}
+        assert "InternalError" not in reasons, way
+        listeners = {entry.key: entry.address for entry in made.entries if isinstance(entry, Listener)}
+        assert listeners["gateway-api/a/default/good//http"].startswith("10.0.0."), way
 
 
 def problems_of(written: Any, name: str) -> list[Problem]:
