@@ -181,6 +181,8 @@ def test_explaining_asks_the_listeners_of_the_address_that_a_url_names() -> None
     asked = ("10.0.0.1", "10.0.0.2:80", "[fd00::1]:8080", "10.0.0.3:8080", "foo.com", "10.0.0.9")
     assert [found(each) for each in asked] == ["gw/1", "gw/2", "gw/v6", "gw/v6", "http", "http"]
     assert not found("10.0.0.1:8080")
+    told = explain(EntryView(entries), "GET", "foo.com", "/").verdict
+    assert "; listeners at 10.0.0.1, 10.0.0.2, fd00::1 do: name the address in the URL" in told
 
 
 def test_a_listener_with_several_addresses_has_the_port_at_each() -> None:

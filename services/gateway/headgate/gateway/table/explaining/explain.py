@@ -7,6 +7,7 @@ does not happen. Works on any `TableView`, with or without a running gateway.
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
+from typing import Final
 
 from headgate.common.table import HostKey, Route, VirtualHost
 from headgate.gateway.balancing.levels import NOWHERE, Place
@@ -21,12 +22,15 @@ from headgate.gateway.table.explaining.backends import (
     no_health,
 )
 from headgate.gateway.table.explaining.explanation import Candidate, Explanation
-from headgate.gateway.table.explaining.hosts import find_hosts, find_listener
+from headgate.gateway.table.explaining.hosts import addresses_with, find_hosts, find_listener
 from headgate.gateway.table.explaining.requests import bare_host, fault_of_target, port_of, refusal_of_method
 from headgate.gateway.table.explaining.routes import compare_routes
 from headgate.gateway.table.listener_ports import OwnPorts
 from headgate.gateway.table.listeners import with_defaults
 from headgate.gateway.table.view import TableView
+
+_NAMED: Final = 3
+"""Addresses in a verdict."""
 
 
 def no_preview(route: Route, facts: RequestFacts, scope: str) -> Sequence[PluginVerdict]:
@@ -99,6 +103,9 @@ def explain(
     if not found:
         nearest = _nearest(host, table)
         hint = f"; nearest: {nearest}" if nearest else ""
+        if addresses := addresses_with(table, names):
+            listed = ", ".join(addresses[:_NAMED])
+            hint = f"; listeners at {listed} do: name the address in the URL, and the host in the header Host"
         verdict = f"404: no virtual host takes {host!r} (looked for {', '.join(names)}){hint}"
         return Explanation(**answer, virtual_host=None, winner=None, verdict=verdict, candidates=(), nearest=nearest)
     candidates: tuple[Candidate, ...] = ()

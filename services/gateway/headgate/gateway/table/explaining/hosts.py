@@ -76,6 +76,14 @@ def find_hosts(table: TableView, listener: Listener, host: str) -> AskedHosts:
     return AskedHosts(names, found)
 
 
+def addresses_with(table: TableView, names: Sequence[str]) -> Sequence[str]:
+    """Return the addresses of listeners that have one of these hosts; those of the gateway's own ports are none."""
+    addresses = {each.key: each.address for each in table.entries(Listener) if each.address}
+    keys = (HostKey.read(key) for key in table.keys(VirtualHost)) if addresses else ()
+    listeners = {listener for key in keys if key.host in names for listener in key.listeners}
+    return sorted({addresses[listener] for listener in listeners & addresses.keys()})
+
+
 def _competes(host: AskedHost) -> bool:
     """Tell whether routes of the next hosts may go before those of a host."""
     return host.unmatched == "next-host" and any(route.rank.priority for route in host.routes)
