@@ -13,7 +13,7 @@ from headgate.translator.status.desired import report, to_update
 from headgate.translator.translation import Translation
 from headgate.translator.world.settings import DEFAULT_SETTINGS, TranslationSettings
 from headgate.watcher.status.conditions import acceptance_status
-from headgate.watcher.status.parts import listeners_status, parents_status
+from headgate.watcher.status.parts import gateway_ancestors_status, listeners_status, parents_status
 
 GROUP = "gateway.networking.k8s.io"
 CONTROLLER = "headgate.dev/gateway-controller"
@@ -24,6 +24,7 @@ _WRITERS = {
     StatusShape.ACCEPTANCE: acceptance_status,
     StatusShape.LISTENERS: listeners_status,
     StatusShape.PARENTS: parents_status,
+    StatusShape.GATEWAY_ANCESTORS: gateway_ancestors_status,
 }
 
 
@@ -106,6 +107,22 @@ def call(service: str = "", method: str = "", **fields: Any) -> Any:
     return {"method": named, **fields} if named else fields
 
 
+def tls_policy(
+    name: str = "policy", service: str = "web", section: str = "", spec: Any = None, **validation: Any
+) -> Any:
+    """Return a BackendTLSPolicy for a Service, by default with the authorities of the system."""
+    target = {"group": "", "kind": "Service", "name": service, **({"sectionName": section} if section else {})}
+    known = {"hostname": "web.example", "wellKnownCACertificates": "System", **validation}
+    checked = {key: value for key, value in known.items() if value is not None}
+    return resource("BackendTLSPolicy", name, {"targetRefs": [target], "validation": checked, **(spec or {})})
+
+
+def by_config_maps(*names: Any) -> Any:
+    """Return the part of a validation that names ConfigMaps as authorities."""
+    refs = [{"group": "", "kind": "ConfigMap", "name": name} if isinstance(name, str) else name for name in names]
+    return {"wellKnownCACertificates": None, "caCertificateRefs": refs}
+
+
 def grant(kind: str, source: str, target: str, *names: str, namespace: str) -> Any:
     """Return a ReferenceGrant of a namespace: objects of a kind and namespace may refer to a kind there."""
     group = "" if target in ("Secret", "Service") else GROUP
@@ -166,6 +183,11 @@ class Cluster:
         status = self.status(manifest) or {}
         entries = status.get("parents", ())
         return [_short(one["conditions"]) for one in entries if one["controllerName"] == CONTROLLER]
+
+    def ancestors(self, manifest: Any) -> dict[str, dict[str, str]]:
+        """Return the conditions of a policy for each Gateway, by its name."""
+        entries = (self.status(manifest) or {}).get("ancestors") or ()
+        return {one["ancestorRef"]["name"]: _short(one["conditions"]) for one in entries}
 
     def addresses(self, manifest: Any) -> list[str]:
         """Return the addresses that a Gateway's status shows."""

@@ -26,6 +26,7 @@ STATUS_FIELDS = {
     StatusShape.CONDITIONS: "`status.conditions`",
     StatusShape.PREFIXED_CONDITIONS: "`headgate.dev/Accepted`",
     StatusShape.ANCESTORS: "`status.ancestors`",
+    StatusShape.GATEWAY_ANCESTORS: "`status.ancestors`",
     StatusShape.PARENTS: "`status.parents`",
     StatusShape.LISTENERS: "`status.listeners`",
 }

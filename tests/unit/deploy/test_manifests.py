@@ -45,6 +45,8 @@ ROUTING = {
     "gateway.networking.k8s.io/gateways/status": ("patch",),
     "gateway.networking.k8s.io/httproutes": READ,
     "gateway.networking.k8s.io/grpcroutes": READ,
+    "gateway.networking.k8s.io/backendtlspolicies": READ,
+    "gateway.networking.k8s.io/backendtlspolicies/status": ("patch",),
     "gateway.networking.k8s.io/udproutes": READ,
     "gateway.networking.k8s.io/udproutes/status": ("patch",),
     "gateway.networking.k8s.io/tcproutes": READ,

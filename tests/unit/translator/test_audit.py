@@ -24,6 +24,7 @@ from headgate.translator.dialects.apisix.fields import (
 )
 from headgate.translator.dialects.gateway_api.features import FEATURES, feature_table
 from headgate.translator.dialects.gateway_api.fields import (
+    BACKEND_TLS_POLICY_FIELDS,
     GATEWAY_CLASS_FIELDS,
     GATEWAY_FIELDS,
     GRPC_ROUTE_FIELDS,
@@ -307,6 +308,7 @@ def test_the_page_of_apache_apisix_has_the_tables_of_fields(rows: tuple[FieldVer
         GRPC_ROUTE_FIELDS,
         TLS_ROUTE_FIELDS,
         STREAM_ROUTE_FIELDS,
+        BACKEND_TLS_POLICY_FIELDS,
     ],
 )
 def test_the_page_of_gateway_api_has_the_tables_of_fields(rows: tuple[FieldVerdict, ...]) -> None:

@@ -33,6 +33,7 @@ from headgate.common.resources.core import (
     SERVICE_EXPORT,
 )
 from headgate.common.resources.gateway_api import (
+    BACKEND_TLS_POLICY,
     GATEWAY,
     GATEWAY_CLASS,
     GATEWAY_GROUP,
@@ -84,6 +85,7 @@ __all__ = [
     "APISIX_ROUTE",
     "APISIX_TLS",
     "APISIX_UPSTREAM",
+    "BACKEND_TLS_POLICY",
     "BACKEND_TRAFFIC_POLICY",
     "CLUSTER",
     "CONFIG_MAP",

@@ -1,7 +1,7 @@
 """Gateway API. Its custom resource definitions are Kubernetes' own: `crds/` has none of them."""
 
 from headgate.common.resources.kind import OwnershipRule, ResourceKind, StatusShape
-from headgate.common.resources.references import secret_field
+from headgate.common.resources.references import CONFIG_MAPS, ReferenceField, secret_field
 
 GATEWAY_GROUP = "gateway.networking.k8s.io"
 _VERSIONS = ("v1", "v1beta1")
@@ -49,6 +49,27 @@ GRPC_ROUTE = _route("grpcroutes", "GRPCRoute", "v1")
 TLS_ROUTE = _route("tlsroutes", "TLSRoute", "v1", "v1alpha3", "v1alpha2")
 TCP_ROUTE = _route("tcproutes", "TCPRoute", "v1", "v1alpha2")
 UDP_ROUTE = _route("udproutes", "UDPRoute", "v1", "v1alpha2")
+BACKEND_TLS_POLICY = ResourceKind(
+    GATEWAY_GROUP,
+    "backendtlspolicies",
+    "BackendTLSPolicy",
+    ("v1", "v1alpha3"),
+    short_names=("btlspolicy",),
+    dialect=_DIALECT,
+    ownership=OwnershipRule.REFERENCE,
+    status=StatusShape.GATEWAY_ANCESTORS,
+    references=(ReferenceField(CONFIG_MAPS, ("spec", "validation", "caCertificateRefs", "*")),),
+)
 REFERENCE_GRANT = ResourceKind(GATEWAY_GROUP, "referencegrants", "ReferenceGrant", _VERSIONS, short_names=("refgrant",))
 
-GATEWAY_KINDS = (GATEWAY_CLASS, GATEWAY, HTTP_ROUTE, GRPC_ROUTE, TLS_ROUTE, TCP_ROUTE, UDP_ROUTE, REFERENCE_GRANT)
+GATEWAY_KINDS = (
+    GATEWAY_CLASS,
+    GATEWAY,
+    HTTP_ROUTE,
+    GRPC_ROUTE,
+    TLS_ROUTE,
+    TCP_ROUTE,
+    UDP_ROUTE,
+    BACKEND_TLS_POLICY,
+    REFERENCE_GRANT,
+)

@@ -42,6 +42,8 @@ class StatusShape(Enum):
     """`status.conditions` of a kind of Kubernetes' own: our types have a prefix."""
     ANCESTORS = auto()
     """`status.ancestors`, as policies of Gateway API have it (GEP-713)."""
+    GATEWAY_ANCESTORS = auto()
+    """The same, in the name of the controller of GatewayClasses."""
     PARENTS = auto()
     """`status.parents`, as routes of Gateway API have it."""
     LISTENERS = auto()

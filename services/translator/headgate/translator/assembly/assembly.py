@@ -38,7 +38,7 @@ from headgate.translator.assembly.claims import (
 )
 from headgate.translator.assembly.conflicts import MergedHost, merge_host, outgrow
 from headgate.translator.assembly.credentials import CredentialName, award_credential, credential_names
-from headgate.translator.assembly.entry_listeners import EntryListeners, listeners_on
+from headgate.translator.assembly.entry_listeners import EntryListeners
 from headgate.translator.assembly.global_rules import NO_PLUGINS, award_plugins
 from headgate.translator.assembly.host_names import is_on_listeners, name_of
 from headgate.translator.assembly.host_owners import HostOwners
@@ -51,7 +51,7 @@ from headgate.translator.assembly.losses import (
     claimed_places,
     lost_at,
 )
-from headgate.translator.assembly.own_listeners import OwnListeners
+from headgate.translator.assembly.own_listeners import OwnListeners, ports_of
 from headgate.translator.assembly.presented_names import PresentedNames
 from headgate.translator.assembly.secured_wildcards import SecuredWildcards
 from headgate.translator.assembly.server_names import NameVerdict, award_name, may_present
@@ -175,9 +175,7 @@ class Assembly:
             self._discard("listeners", key)
         for listener in self._own_listeners.entries.values():
             self._put(listener)
-        changed = before.keys() ^ self._own_listeners.entries.keys()
-        ports = ({**before, **self._own_listeners.entries}[key].port for key in changed)
-        self._dirty_ports.update({StreamPort(False, port): None for port in ports if port})
+        self._dirty_ports.update(dict.fromkeys(ports_of({**before, **self._own_listeners.entries}.values())))
 
     def put_upstream(self, ref: UpstreamRef, resolved: ResolvedUpstream) -> None:
         """Take an upstream's present state."""
@@ -315,15 +313,11 @@ class Assembly:
         if keys:
             self._streams[port] = keys
 
-    def _listeners_on(self, port: StreamPort, is_tls: bool) -> frozenset[str]:
-        own = listeners_on(port, self._own_listeners.entries.values(), is_tls=is_tls)
-        return own | self._entry_listeners.on_port(port, is_tls=is_tls)
-
     def _refuse_stream(self, claim: StreamClaim, fragment: Fragment) -> Problem | None:
         """Say whether a stream route would take connections of a host that an older object of others has."""
         identity = fragment.identity
         used = self._claimants.of_host.used
-        for host in hosts_of_stream(claim, used, self._listeners_on):
+        for host in hosts_of_stream(claim, used, (self._entry_listeners, self._own_listeners)):
             ownership = self.owners.of_host(host, [fragment])
             owner = ownership.owner
             if owner is not None and ownership.rank(identity) and owner.seniority < identity.seniority:

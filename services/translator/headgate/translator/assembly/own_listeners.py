@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from headgate.common.problems import Problem
 from headgate.common.resources import ObjectRef
 from headgate.common.table import Listener
+from headgate.translator.assembly.entry_listeners import listeners_on
 from headgate.translator.fragments.fragment import Fragment, Identity, StreamPort
 from headgate.translator.fragments.seniority import describe, seniority_of
 
@@ -28,11 +29,13 @@ class OwnListeners:
         self._award()
         return True
 
-    def ports_of(self, listeners: Iterable[str]) -> Iterator[StreamPort]:
+    def ports_of(self, keys: Iterable[str]) -> Iterator[StreamPort]:
         """Yield the ports of some listeners."""
-        for key in listeners:
-            if key in self.entries and self.entries[key].port:
-                yield StreamPort(False, self.entries[key].port)
+        yield from ports_of(self.entries[key] for key in keys if key in self.entries)
+
+    def on_port(self, port: StreamPort, *, is_tls: bool) -> frozenset[str]:
+        """Return the keys of the listeners that have connections of a port: plain ones, or those over TLS."""
+        return listeners_on(port, self.entries.values(), is_tls=is_tls)
 
     def _award(self) -> None:
         """Decide what counts. Objects that say the same agree, whatever their age."""
@@ -48,6 +51,11 @@ class OwnListeners:
             if rivals:
                 lost[identity.ref] = tuple(rivals)
         self.entries, self.lost = {key: entry for key, (entry, _) in won.items()}, lost
+
+
+def ports_of(listeners: Iterable[Listener]) -> Iterator[StreamPort]:
+    """Yield the ports of listeners that are not the gateways' own ones."""
+    yield from (StreamPort(False, each.port) for each in listeners if each.port)
 
 
 def _lost(listener: Listener, loser: Identity, owner: Identity | None) -> Problem:

@@ -6,7 +6,7 @@ all hosts there.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from headgate.common.patterns import compile_pattern
 from headgate.common.problems import Problem
@@ -31,8 +31,13 @@ class StreamVerdict(NamedTuple):
     lost: dict[ObjectRef, tuple[Problem, ...]]
 
 
-OnPort = Callable[[StreamPort, bool], frozenset[str]]
-"""Returns the keys of listeners that have the connections of a port: plain ones, or those over TLS."""
+class PortListeners(Protocol):
+    """Listeners that settings or objects open."""
+
+    def on_port(self, port: StreamPort, *, is_tls: bool) -> frozenset[str]:
+        """Return the keys of the listeners that have connections of a port: plain ones, or those over TLS."""
+
+
 Refuse = Callable[[StreamClaim, Fragment], Problem | None]
 """Says why a claim is not the object's to make; None where it is."""
 
@@ -81,17 +86,18 @@ def hosts_taken_by(name: str, hosts: Iterable[str]) -> Iterable[str]:
     )
 
 
-def hosts_of_stream(claim: StreamClaim, used: Iterable[str], on_port: OnPort) -> Iterator[str]:
+def hosts_of_stream(claim: StreamClaim, used: Iterable[str], listeners: Iterable[PortListeners]) -> Iterator[str]:
     """Yield the hosts on the listeners of a port whose connections a stream route would take.
 
     Args:
         claim: of the stream route.
         used: all hosts that objects have to do with.
-        on_port: keys of listeners of a port, plain ones or those over TLS.
+        listeners: of entry points, and those that objects open.
     """
     route, hosts = claim.route, used
     if claim.port != HTTPS:
-        here = on_port(claim.port, route.protocol == "tls")
+        is_tls = route.protocol == "tls"
+        here = frozenset(key for each in listeners for key in each.on_port(claim.port, is_tls=is_tls))
         hosts = [host for host in used if not here.isdisjoint(HostKey.read(host).listeners)] if here else ()
     names = dict.fromkeys(map(name_of, hosts))
     if route.protocol != "tls":

@@ -39,12 +39,18 @@ class _Entries(NamedTuple):
 _MAX_ADDRESSES = 16
 """Of a Gateway, by the API, which takes no status with more."""
 _ANCESTORS = _Entries("ancestors", "ancestorRef", 16, CONTROLLER_NAME)
+_GATEWAY_ANCESTORS = _ANCESTORS._replace(controller=GATEWAY_CONTROLLER_NAME)
 _PARENTS = _Entries("parents", "parentRef", 32, GATEWAY_CONTROLLER_NAME)
 
 
 def ancestors_status(update: StatusUpdate, current: JsonObject) -> JsonObject | None:
     """Return the part of a policy's status to write (GEP-713); None if there is nothing to write."""
     return _shared(_ANCESTORS, update, current)
+
+
+def gateway_ancestors_status(update: StatusUpdate, current: JsonObject) -> JsonObject | None:
+    """Return the same of a policy of Gateway API's own."""
+    return _shared(_GATEWAY_ANCESTORS, update, current)
 
 
 def parents_status(update: StatusUpdate, current: JsonObject) -> JsonObject | None:

@@ -40,7 +40,12 @@ from headgate.watcher.status.event_writer import EventWriter
 from headgate.watcher.status.events import RecentNotes
 from headgate.watcher.status.load_balancer import ingress_status
 from headgate.watcher.status.merging import Parts
-from headgate.watcher.status.parts import ancestors_status, listeners_status, parents_status
+from headgate.watcher.status.parts import (
+    ancestors_status,
+    gateway_ancestors_status,
+    listeners_status,
+    parents_status,
+)
 from headgate.watcher.status.requests import HOPELESS, StatusRequests
 from headgate.watcher.status.work_queue import WorkQueue
 
@@ -68,6 +73,7 @@ _COMPARE: Mapping[StatusShape, Compare] = {
     StatusShape.ACCEPTANCE: acceptance_status,
     StatusShape.PREFIXED_CONDITIONS: prefixed_conditions_status,
     StatusShape.ANCESTORS: ancestors_status,
+    StatusShape.GATEWAY_ANCESTORS: gateway_ancestors_status,
     StatusShape.PARENTS: parents_status,
     StatusShape.LISTENERS: listeners_status,
 }

@@ -9,6 +9,7 @@ import pytest
 from fakes.translator.deltas import applied, service
 from fakes.translator.gateway_api import (
     Cluster,
+    by_config_maps,
     call,
     gateway,
     gateway_class,
@@ -18,6 +19,7 @@ from fakes.translator.gateway_api import (
     prefix,
     route,
     stream_route,
+    tls_policy,
     to,
 )
 from headgate.common.problems import Problem
@@ -81,6 +83,12 @@ WHOLE = (
     *(
         stream_route(kind, ("web", 3), parents=[{"name": "streams"}], **fields)
         for kind, fields in {"TLSRoute": {"hostnames": ["a.example.com"]}, "TCPRoute": {}, "UDPRoute": {}}.items()
+    ),
+    tls_policy(
+        **by_config_maps("ca"),
+        section="http",
+        subjectAltNames=[{"type": "URI", "uri": "spiffe://a"}],
+        spec={"options": {}},
     ),
 )
 

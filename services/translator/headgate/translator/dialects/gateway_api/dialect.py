@@ -14,6 +14,7 @@ from headgate.common.resources import (
     ResourceKind,
 )
 from headgate.translator.dialects.gateway_api.fields import (
+    BACKEND_TLS_POLICY_FIELDS,
     GATEWAY_CLASS_FIELDS,
     GATEWAY_FIELDS,
     GRPC_ROUTE_FIELDS,
@@ -25,6 +26,11 @@ from headgate.translator.dialects.gateway_api.gateways.gateway import translate_
 from headgate.translator.dialects.gateway_api.gateways.gateway_class import (
     is_of_our_controller,
     translate_gateway_class,
+)
+from headgate.translator.dialects.gateway_api.policies.backend_tls import (
+    BACKEND_TLS_POLICIES,
+    is_for_our_routes,
+    translate_backend_tls_policy,
 )
 from headgate.translator.dialects.gateway_api.routes.grpc_route import translate_grpc_route
 from headgate.translator.dialects.gateway_api.routes.http_route import translate_http_route
@@ -40,6 +46,7 @@ from headgate.translator.objects.dialect import Dialect, TranslatedKind, transla
 from headgate.translator.objects.document import identify
 from headgate.translator.objects.ownership import ByRule
 from headgate.translator.sources.certificates import SECRETS
+from headgate.translator.sources.config_maps import CONFIG_MAPS
 from headgate.translator.sources.gateways import (
     GATEWAY_CLASSES,
     GATEWAYS,
@@ -100,6 +107,12 @@ GATEWAY_API = Dialect(
         _route(TLS_ROUTE, translate_tls_route, TLS_ROUTE_FIELDS),
         _route(TCP_ROUTE, translate_tcp_route, STREAM_ROUTE_FIELDS),
         _route(UDP_ROUTE, translate_udp_route, STREAM_ROUTE_FIELDS),
+        translated_documents(
+            BACKEND_TLS_POLICIES,
+            translate_backend_tls_policy,
+            ownership=ByRule(is_for_our_routes, "no route of a Gateway of a class of ours goes to its Services"),
+            fields=BACKEND_TLS_POLICY_FIELDS,
+        ),
     ),
-    reads=(SECRETS, NAMESPACES, GATEWAY_CLASSES, GATEWAYS, *ROUTES.values(), REFERENCE_GRANTS),
+    reads=(SECRETS, CONFIG_MAPS, NAMESPACES, GATEWAY_CLASSES, GATEWAYS, *ROUTES.values(), REFERENCE_GRANTS),
 )

@@ -45,8 +45,8 @@ _HTTP_ROUTE: Final = (
     "SchemeRedirect",
 )
 FEATURES: Final = (
-    Feature("BackendTLSPolicy", False),
-    Feature("BackendTLSPolicySANValidation", False),
+    Feature("BackendTLSPolicy"),
+    Feature("BackendTLSPolicySANValidation"),
     Feature("GRPCRoute"),
     Feature("GRPCRouteNamedRouteRule"),
     Feature("Gateway"),

@@ -197,3 +197,15 @@ TLS_ROUTE_FIELDS: Final = (
     _row("hostnames", is_=Likeness.SAME, note="without any those of the listeners"),
     *STREAM_ROUTE_FIELDS,
 )
+BACKEND_TLS_POLICY_FIELDS: Final = (
+    _row("targetRefs", is_=Likeness.SAME, note="Services of HTTPRoutes and GRPCRoutes, and their ports by name"),
+    _row(
+        "validation.caCertificateRefs",
+        is_=Likeness.SAME,
+        note="ConfigMaps with `ca.crt`; several too, of which those count that can be read",
+    ),
+    _row("validation.wellKnownCACertificates", is_=Likeness.SAME, note="`System`: those of the gateways' image"),
+    _row("validation.hostname", is_=Likeness.SAME, note="the server name; compared if there are no other names"),
+    _row("validation.subjectAltNames", is_=Likeness.SAME),
+    _row("options", is_=Likeness.UNUSED, note="with a warning"),
+)

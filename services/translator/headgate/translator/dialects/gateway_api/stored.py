@@ -11,6 +11,7 @@ from headgate.common.resources import (
     GATEWAY_GROUP,
     GRPC_ROUTE,
     HTTP_ROUTE,
+    SERVICE,
     TCP_ROUTE,
     TLS_ROUTE,
     UDP_ROUTE,
@@ -52,10 +53,17 @@ class StoredRoute(NamedTuple):
 
     document: Document
     facts: RouteFacts
+    services: frozenset[str] = frozenset()
+    """Namespaces and names of Services that it sends to."""
 
     def decode(self) -> JsonObject:
         """Return the manifest."""
         return self.document.decode()
+
+
+def service_name(namespace: str, name: str) -> str:
+    """Return the value by which the routes to a Service are found."""
+    return f"{namespace}/{name}"
 
 
 def gateway_name(namespace: str, name: str) -> str:
@@ -68,6 +76,25 @@ def read_facts(manifest: JsonObject, kind: str) -> RouteFacts:
     namespace, spec = as_text(metadata(manifest).get("namespace")), as_object(manifest.get("spec"))
     hostnames = (normal(each) for each in as_list(spec.get("hostnames")) if isinstance(each, str))
     return RouteFacts(kind, namespace, tuple(_parents(spec, namespace)), tuple(dict.fromkeys(hostnames)))
+
+
+def _services(manifest: JsonObject) -> frozenset[str]:
+    own = as_text(metadata(manifest).get("namespace"))
+    return frozenset(
+        service_name(as_text(written.get("namespace")) or own, as_text(written.get("name")))
+        for rule in map(as_object, as_list(as_object(manifest.get("spec")).get("rules")))
+        for written in _backends(rule)
+        if (written.get("group") or "", written.get("kind") or SERVICE.kind) == (SERVICE.group, SERVICE.kind)
+    )
+
+
+def _backends(rule: JsonObject) -> Iterator[JsonObject]:
+    backends = [as_object(each) for each in as_list(rule.get("backendRefs"))]
+    yield from backends
+    for holder in (rule, *backends):
+        for each in map(as_object, as_list(holder.get("filters"))):
+            if mirrored := as_object(as_object(each.get("requestMirror")).get("backendRef")):
+                yield mirrored
 
 
 def _parents(spec: JsonObject, own: str) -> Iterator[Parent]:
@@ -83,14 +110,15 @@ def _parents(spec: JsonObject, own: str) -> Iterator[Parent]:
 BY_GATEWAY: Final[Index[StoredRoute]] = Index(
     "gateway", lambda route: frozenset(parent.gateway for parent in route.facts.parents), is_cluster_wide=True
 )
+BY_SERVICE: Final[Index[StoredRoute]] = Index("service", lambda route: route.services, is_cluster_wide=True)
 
 
 def _stored(kind: ResourceKind) -> StoredKind[StoredRoute]:
     documents = document_kind(kind, metadata_fields=("creationTimestamp", "uid", "namespace", "name"))
     return StoredKind(
         kind,
-        lambda manifest: StoredRoute(documents.read(manifest), read_facts(manifest, kind.kind)),
-        indexes=(BY_GATEWAY,),
+        lambda manifest: StoredRoute(documents.read(manifest), read_facts(manifest, kind.kind), _services(manifest)),
+        indexes=(BY_GATEWAY, BY_SERVICE),
         restore=StoredRoute.decode,
     )
 

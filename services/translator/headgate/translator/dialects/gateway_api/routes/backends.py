@@ -12,15 +12,17 @@ from headgate.common.problems import Problem
 from headgate.common.resources import GATEWAY_GROUP
 from headgate.common.table import Backend, BackendProtocol, Mirror, PluginUse, Retries, Timeouts
 from headgate.translator.dialects.gateway_api.models.backend import BackendReference
+from headgate.translator.dialects.gateway_api.policies.backend_tls import tls_policy_of
 from headgate.translator.dialects.gateway_api.routes.context import RouteContext
 from headgate.translator.fragments.fragment import BackendUse
 from headgate.translator.fragments.upstream_refs import RefusalRef, ResourceRef, ServicePortRef
-from headgate.translator.manifests.specs import refuse
+from headgate.translator.manifests.patches import UpstreamPatch
+from headgate.translator.manifests.specs import refuse, warn
 from headgate.translator.sources.gateways import Party, is_granted
 from headgate.translator.sources.policies import BACKEND_POLICIES, BackendPolicy, ServicePortTarget
 from headgate.translator.sources.services import Service, ServicePort, port_names
 from headgate.translator.sources.sharing import find_service
-from headgate.translator.upstreams.overridden import OverriddenService
+from headgate.translator.upstreams.overridden import OverriddenService, Override
 from headgate.translator.upstreams.resolution import APP_PROTOCOLS, is_service_import
 
 _LAST: Final = -10_000
@@ -155,6 +157,15 @@ def find_service_port(
     policy = lookups.attached(BACKEND_POLICIES, ServicePortTarget(namespace, written.name, written.port))
     named = (ref.cluster, namespace, written.name, written.port)
     protocol = _grpc_protocol(service, port, policy) if context.is_grpc else context.stream
+    secured = tls_policy_of(lookups, namespace, written.name, port.name) if context.stream is None else None
+    if secured is not None and secured.tls is None:
+        message = f"BackendTLSPolicy {namespace}/{secured.name} for {what} cannot be followed; its status says why"
+        problems.append(warn("PolicyNotFollowed", f"{field}.name", message, written.name))
+        return FoundService(BackendUse(refusal(context, field), field, field))
+    if secured is not None and secured.tls is not None:
+        override = Override.of(UpstreamPatch(tls=secured.tls))
+        secure = OverriddenService(*named, _over_tls(protocol, port), policy is not None, override)
+        return FoundService(BackendUse(secure, f"{field}.name", f"{field}.port"), policy)
     upstream: ServicePortRef | OverriddenService = ServicePortRef(*named)
     if policy is not None or protocol is not None:
         upstream = OverriddenService(*named, protocol, has_policy=policy is not None)
@@ -166,3 +177,9 @@ def _grpc_protocol(service: Service, port: ServicePort, policy: BackendPolicy | 
     said = service.policy.upstream.protocol if service.policy else None
     said = said or (policy.upstream.protocol if policy is not None else None) or APP_PROTOCOLS.get(port.app_protocol)
     return BackendProtocol.H2 if said in (BackendProtocol.HTTPS, BackendProtocol.H2) else BackendProtocol.H2C
+
+
+def _over_tls(protocol: BackendProtocol | None, port: ServicePort) -> BackendProtocol:
+    """Return what is spoken over TLS with a port: HTTP/2 where it is without."""
+    said = protocol or APP_PROTOCOLS.get(port.app_protocol)
+    return BackendProtocol.H2 if said in (BackendProtocol.H2, BackendProtocol.H2C) else BackendProtocol.HTTPS

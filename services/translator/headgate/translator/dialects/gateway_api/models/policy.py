@@ -1,0 +1,58 @@
+"""BackendTLSPolicies."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from headgate.translator.manifests.models import Model, Name
+
+_DnsName = Annotated[
+    str, Field(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$", max_length=253)
+]
+
+
+class PolicyTargetReference(Model):
+    """A Service, or one of its ports."""
+
+    group: str = ""
+    kind: Name
+    name: Name
+    section_name: str = ""
+
+
+class LocalReference(Model):
+    """An object in the namespace of the policy."""
+
+    group: str = ""
+    kind: Name
+    name: Name
+
+
+class SubjectAltName(Model):
+    """A name that the certificate of a Service may have."""
+
+    type: Literal["Hostname", "URI"]
+    hostname: Annotated[str, Field(max_length=253)] = ""
+    uri: Annotated[str, Field(max_length=253)] = ""
+
+    @property
+    def value(self) -> str:
+        """The name; empty if the field of its type is."""
+        return self.hostname if self.type == "Hostname" else self.uri
+
+
+class BackendTlsValidation(Model):
+    """How the certificate of a Service is checked."""
+
+    ca_certificate_refs: tuple[LocalReference, ...] = Field(default=(), alias="caCertificateRefs", max_length=8)
+    well_known_ca_certificates: str | None = Field(default=None, alias="wellKnownCACertificates")
+    hostname: _DnsName
+    subject_alt_names: tuple[SubjectAltName, ...] = Field(default=(), max_length=5)
+
+
+class BackendTlsPolicySpec(Model):
+    """A BackendTLSPolicy."""
+
+    target_refs: tuple[PolicyTargetReference, ...] = Field(min_length=1, max_length=16)
+    validation: BackendTlsValidation
+    options: dict[str, Any] = Field(default_factory=dict)

@@ -1,0 +1,1 @@
+"""Policies of Gateway API: how TLS is spoken with Services."""
