@@ -28,7 +28,10 @@ GATEWAY = ResourceKind(
     ownership=OwnershipRule.REFERENCE,
     status_fields=("addresses",),  # a Gateway keeps those that it has
     status=StatusShape.LISTENERS,
-    references=(secret_field("spec.listeners.*.tls.certificateRefs.*"),),
+    references=(
+        secret_field("spec.listeners.*.tls.certificateRefs.*"),
+        secret_field("spec.tls.backend.clientCertificateRef"),
+    ),
 )
 
 

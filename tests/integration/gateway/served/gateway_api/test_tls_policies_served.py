@@ -13,7 +13,7 @@ from fakes.gateway.proxied import answering
 from fakes.gateway.served import HOST, named, origins
 from fakes.gateway.tls import Authority
 from fakes.peers.grpc_service import grpc_server, grpc_stub
-from fakes.translator.applied import World, world
+from fakes.translator.applied import World, pair, world
 from fakes.translator.deltas import endpoint_slice, service
 from fakes.translator.gateway_api import by_config_maps, gateway, gateway_class, grpc_route, route, tls_policy, to
 
@@ -78,3 +78,18 @@ async def test_calls_go_over_tls_by_a_policy() -> None:
         made.proxy.apply(gateway_class(), gateway(), grpc_route(to("web")), tls_policy(**by_config_maps("ca")))
         async with grpc_stub(made.proxy.proxy.port, authority=HOST) as stub:
             assert await stub.unary(b"abc") == b"cba"
+
+
+async def test_a_service_that_asks_for_a_certificate_is_shown_that_of_the_gateway(tmp_path: Path) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*ISSUED.write(tmp_path))
+    context.load_verify_locations(cadata=AUTHORITY.pem.decode())
+    context.verify_mode = ssl.CERT_REQUIRED
+    client = pair("cert", AUTHORITY.issue("client"), "client")
+    async with origins(answering(named(b"secure")), tls=context) as (secure,), world() as made:
+        made.proxy.apply(service("web"), endpoint_slice("web", "127.0.0.1", port=secure.port))
+        made.proxy.apply(authorities("ca", AUTHORITY), client, gateway_class(), gateway(), route(to("web")))
+        made.proxy.apply(tls_policy(**by_config_maps("ca")))
+        assert await made.proxy.status() == 502
+        made.proxy.apply(gateway(spec={"tls": {"backend": {"clientCertificateRef": {"name": "cert"}}}}))
+        assert (await made.proxy.get()).body == b"secure"

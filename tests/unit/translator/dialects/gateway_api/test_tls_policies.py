@@ -5,12 +5,13 @@ from typing import Any
 import pytest
 
 from fakes.gateway.tls import Authority
-from fakes.translator.deltas import endpoint_slice, service
+from fakes.translator.deltas import endpoint_slice, service, tls_secret
 from fakes.translator.gateway_api import (
     Cluster,
     by_config_maps,
     gateway,
     gateway_class,
+    grant,
     grpc_route,
     resource,
     route,
@@ -171,3 +172,57 @@ def test_a_policy_without_targets_concerns_no_one() -> None:
     cluster = Cluster(gateway(), route(to("web")), broken, *WEB)
     assert cluster.status(broken) is None
     assert upstreams(cluster)[0].protocol == "http"
+
+
+# Certificates of the gateways' own
+
+
+def shows(*secret: Any) -> Any:
+    return {"tls": {"backend": {"clientCertificateRef": {"name": "cert", **(secret[0] if secret else {})}}}}
+
+
+def secret_of(namespace: str = "default") -> Any:
+    made = tls_secret("cert", "client.example")
+    made["metadata"]["namespace"] = namespace
+    return made
+
+
+@pytest.mark.parametrize(
+    ("written", "reason"),
+    [
+        ({"name": "missing"}, "False InvalidClientCertificateRef"),
+        ({"kind": "ConfigMap"}, "False InvalidClientCertificateRef"),
+        ({"group": "example.com"}, "False InvalidClientCertificateRef"),
+        ({"name": ""}, "False InvalidClientCertificateRef"),
+        ({"name": "bad"}, "False InvalidClientCertificateRef"),
+        ({"namespace": "far"}, "False RefNotPermitted"),
+        ({}, "True ResolvedRefs"),
+    ],
+)
+def test_a_certificate_for_services_that_cannot_be_had_is_said_of_its_gateway(written: Any, reason: str) -> None:
+    made = gateway(spec=shows(written))
+    cluster = Cluster(secret_of(), secret_of("far"), tls_secret("bad", problem="no key"), made)
+    found = cluster.conditions(made)
+    assert (found["ResolvedRefs"], found["Accepted"]) == (reason, "True Accepted")
+    cluster.apply(grant("Gateway", "default", "Secret", namespace="far"))
+    if written == {"namespace": "far"}:
+        assert cluster.conditions(made)["ResolvedRefs"] == "True ResolvedRefs"
+
+
+def test_services_are_shown_the_certificate_of_the_gateway_by_routes_whose_gateways_agree() -> None:
+    made, other = gateway(spec=shows()), gateway(name="other")
+    written = route(to("web"))
+    cluster = Cluster(secret_of(), made, other, written, tls_policy(), *WEB)
+    (only,) = upstreams(cluster)
+    assert only.tls is not None
+    assert only.tls.certificate_pem
+    assert only.tls.private_key is not None
+    cluster.apply(route(to("web"), parents=[{"name": "gw"}, {"name": "other"}]))
+    (only,) = upstreams(cluster)
+    assert only.tls is not None
+    assert not only.tls.certificate_pem
+    cluster.apply(written)
+    cluster.delete(secret_of())
+    (only,) = upstreams(cluster)
+    assert only.tls is not None
+    assert not only.tls.certificate_pem

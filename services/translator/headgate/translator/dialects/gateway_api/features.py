@@ -51,7 +51,7 @@ FEATURES: Final = (
     Feature("GRPCRouteNamedRouteRule"),
     Feature("Gateway"),
     Feature("GatewayAddressEmpty"),
-    Feature("GatewayBackendClientCertificate", False),
+    Feature("GatewayBackendClientCertificate"),
     Feature("GatewayFrontendClientCertificateValidation", False),
     Feature("GatewayFrontendClientCertificateValidationInsecureFallback", False),
     Feature("GatewayHTTPListenerIsolation"),

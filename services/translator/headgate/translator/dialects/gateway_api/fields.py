@@ -68,7 +68,11 @@ GATEWAY_FIELDS: Final = (
         is_=Likeness.REFUSED,
         note="certificates of clients are not asked for: not accepted, so that no client is let in without one",
     ),
-    _row("tls.backend", is_=Likeness.UNUSED, note="with a warning"),
+    _row(
+        "tls.backend.clientCertificateRef",
+        is_=Likeness.DIFFERENT,
+        note="shown where a BackendTLSPolicy has TLS spoken, for routes all of whose Gateways have the same one",
+    ),
     _row("defaultScope", is_=Likeness.UNUSED, note="with a warning"),
 )
 HTTP_ROUTE_FIELDS: Final = (

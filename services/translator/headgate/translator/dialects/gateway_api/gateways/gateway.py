@@ -7,10 +7,11 @@ apart. A host of a listener is a host of the table even without routes, so that 
 
 from typing import Final, get_args
 
-from headgate.common.problems import Problem
+from headgate.common.problems import Problem, Severity
 from headgate.common.resources import JsonObject, ObjectRef
 from headgate.common.status import ConditionType, ListenerRef, ListenerReport
 from headgate.translator.dialects.gateway_api.gateways.addresses import allotment_of, own_place, problems_of
+from headgate.translator.dialects.gateway_api.gateways.client_certificate import find_client_certificate
 from headgate.translator.dialects.gateway_api.gateways.listeners import faults_of, read_listeners
 from headgate.translator.dialects.gateway_api.gateways.placing import place_listeners
 from headgate.translator.dialects.gateway_api.gateways.ports import Transport
@@ -69,6 +70,9 @@ def translate_gateway(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) ->
             parts=tuple(StatusPart(ListenerRef(one.spec.name), one.field, _PENDING) for one in listeners),
             listener_reports=reports,
         )
+    unresolved: list[Problem] = []
+    find_client_certificate(settings.tls, ref.namespace, lookups, unresolved)
+    problems += unresolved
     problems += (problem for standing in standings for problem in standing.problems)
     lacking = tuple(problems_of(allotted)) if allotted is not None else ()
     problems += lacking
@@ -84,7 +88,7 @@ def translate_gateway(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) ->
         hosts=tuple(hosts),
         **place_listeners(ref, standings, allotted)._asdict(),
         problems=tuple(dict.fromkeys(problems)),
-        said=said,
+        said=_with_references(said, unresolved),
         parts=tuple(StatusPart(ListenerRef(one.listener.spec.name), one.listener.field, one.said) for one in standings),
         listener_reports=reports,
         shares_routes_with=tuple(sorted(members.namespaces)),
@@ -111,6 +115,15 @@ def _lacking_addresses(said: tuple[SaidCondition, ...], lacking: tuple[Problem, 
         return said
     text = "; ".join(map(str, lacking))
     return (*said, SaidCondition(ConditionType.PROGRAMMED, "False", lacking[0].reason, text))
+
+
+def _with_references(said: tuple[SaidCondition, ...], unresolved: list[Problem]) -> tuple[SaidCondition, ...]:
+    """Return conditions with what the Gateway itself refers to in vain."""
+    errors = [problem for problem in unresolved if problem.severity is Severity.ERROR]
+    if not errors:
+        return said
+    wrong = SaidCondition(ConditionType.RESOLVED_REFS, "False", errors[0].reason, "; ".join(map(str, errors)))
+    return tuple(wrong if one.type is wrong.type else one for one in said)
 
 
 def _said(is_accepted: bool, reason: str, message: str, *, is_programmed: bool) -> tuple[SaidCondition, ...]:

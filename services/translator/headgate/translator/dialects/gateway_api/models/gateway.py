@@ -121,6 +121,12 @@ class GatewayAddress(Model):
     """Empty: any of the type."""
 
 
+class GatewayBackendTls(Model):
+    """How TLS is spoken with Services."""
+
+    client_certificate_ref: SecretReference | None = None
+
+
 class GatewaySettings(Model):
     """A Gateway but for its listeners."""
 

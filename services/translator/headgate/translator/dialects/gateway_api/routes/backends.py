@@ -11,6 +11,7 @@ from headgate.common.plugins.transformation.fault_injection import Abort, FaultI
 from headgate.common.problems import Problem
 from headgate.common.resources import GATEWAY_GROUP
 from headgate.common.table import Backend, BackendProtocol, Mirror, PluginUse, Retries, Timeouts
+from headgate.translator.dialects.gateway_api.gateways.client_certificate import with_certificate
 from headgate.translator.dialects.gateway_api.models.backend import BackendReference
 from headgate.translator.dialects.gateway_api.policies.backend_tls import tls_policy_of
 from headgate.translator.dialects.gateway_api.routes.context import RouteContext
@@ -163,7 +164,7 @@ def find_service_port(
         problems.append(warn("PolicyNotFollowed", f"{field}.name", message, written.name))
         return FoundService(BackendUse(refusal(context, field), field, field))
     if secured is not None and secured.tls is not None:
-        override = Override.of(UpstreamPatch(tls=secured.tls))
+        override = Override.of(UpstreamPatch(tls=with_certificate(secured.tls, context.shown, lookups)))
         secure = OverriddenService(*named, _over_tls(protocol, port), policy is not None, override)
         return FoundService(BackendUse(secure, f"{field}.name", f"{field}.port"), policy)
     upstream: ServicePortRef | OverriddenService = ServicePortRef(*named)

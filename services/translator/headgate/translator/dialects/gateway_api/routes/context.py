@@ -4,6 +4,7 @@ from typing import Final, NamedTuple
 
 from headgate.common.resources import ObjectRef
 from headgate.common.table import BackendProtocol
+from headgate.translator.dialects.gateway_api.gateways.client_certificate import SecretName
 from headgate.translator.world.graph import Lookups
 
 OF_HTTP: Final = (
@@ -27,6 +28,8 @@ class RouteContext(NamedTuple):
     lookups: Lookups
     is_grpc: bool = False
     """Services are spoken to by HTTP/2 whatever is not said of them."""
+    shown: SecretName | None = None
+    """Certificate that Services are shown over TLS."""
     stream: BackendProtocol | None = None
     """What is spoken with Services of streams: `TCP` or `UDP`."""
 

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 from headgate.common.problems import Problem
 from headgate.common.resources import JsonObject
 from headgate.common.table import Backend, PluginUse, Provenance, Retries, Route, Stickiness, Timeouts
+from headgate.translator.dialects.gateway_api.gateways.client_certificate import certificate_of
 from headgate.translator.dialects.gateway_api.models.route import RouteRule, RouteSettings, WeightedBackend
 from headgate.translator.dialects.gateway_api.routes.backends import (
     NO_SERVICE,
@@ -84,6 +85,9 @@ def translate_request_route(manifest: JsonObject, context: RouteContext, read_ru
     problems: list[Problem] = []
     spec = Spec(manifest.get("spec"), problems)
     settings = spec.rest(RouteSettings, "rules")
+    facts = read_facts({**manifest, "metadata": {"namespace": ref.namespace}}, context.kind)
+    if not lookups.is_assumed:
+        context = context._replace(shown=certificate_of(facts, lookups, problems))
     read = list(read_rules(spec, problems))
     names = _names([each.part.value for each in read])
     rules = [_follow(name, each, context, problems) for name, each in zip(names, read, strict=True)]
@@ -92,7 +96,6 @@ def translate_request_route(manifest: JsonObject, context: RouteContext, read_ru
         return Fragment(identity, problems=tuple(dict.fromkeys(problems)))
     if settings is not None and settings.use_default_gateways:
         problems.append(warn("UnsupportedField", "spec.useDefaultGateways", "name the Gateway in parentRefs"))
-    facts = read_facts({**manifest, "metadata": {"namespace": ref.namespace}}, context.kind)
     places = find_places(facts, lookups, problems)
     # Without its hostnames a route would take requests of all hosts.
     claims = tuple(_within_bounds(context, rules, places, problems)) if settings is not None else ()
