@@ -38,8 +38,8 @@ _PHASES: Final[Mapping[Phase, str]] = MappingProxyType(
             "jwt_auth_payload method msec opentelemetry_trace_id original_x_forwarded_for pass_access_scheme "
             "query_string real_request_uri realip_remote_addr realip_remote_port remote_addr remote_port remote_user "
             "request request_body request_id request_line request_method request_uri route_id route_name scheme "
-            "server_addr server_name server_port server_protocol service_id service_name ssl_protocol time_iso8601 "
-            "time_local upstream_host upstream_uri uri"
+            "server_addr server_name server_port server_protocol service_id service_name ssl_protocol "
+            "ssl_server_name time_iso8601 time_local upstream_host upstream_uri uri"
         ),
         Phase.ANSWER: (
             "balancer_ip balancer_port llm_model llm_stream request_llm_model request_type status upstream_addr "

@@ -113,6 +113,7 @@ class ServerConnection:
         "_object",
         "_outgoing",
         "_verdict",
+        "server_name",
     )
 
     def __init__(self, listener: ListenerContext, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO) -> None:
@@ -124,6 +125,8 @@ class ServerConnection:
         """What the error says that comes after the alert. The error itself would hold this object by its traceback."""
         self._identity: ClientIdentity | None = None
         self._chosen: Chosen | None = None
+        self.server_name = ""
+        """That the client asked for; empty if it did for none."""
         self._verdict = 0
         """OpenSSL's code of what is wrong with the certificate, where the handshake goes on with a bad one."""
 
@@ -194,6 +197,7 @@ class ServerConnection:
     def _choose(self, hello: ClientHello | HelloOutcome) -> Chosen:
         if not isinstance(hello, ClientHello):
             return self._listener.choose("")
+        self.server_name = hello.server_name
         if _CHALLENGE in hello.alpn:
             answer = self._listener.choose_challenge(hello.server_name)
             if answer is not None:

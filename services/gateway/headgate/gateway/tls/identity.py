@@ -52,6 +52,10 @@ class TlsConnection(Protocol):
     """The connection that a request came over, as far as it matters here."""
 
     @property
+    def server_name(self) -> str:
+        """That the client asked for; empty if it did for none."""
+
+    @property
     def asked(self) -> str:
         """What a certificate was verified against; empty if none was asked for."""
 

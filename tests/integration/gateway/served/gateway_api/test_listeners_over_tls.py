@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from cryptography import x509
 
 from fakes.gateway.ports import free_port
@@ -87,3 +88,56 @@ async def test_a_certificate_of_another_namespace_is_presented_while_that_grants
         assert await presented(made, HOST) != HOST
         made.proxy.apply(permission)
         assert await presented(made, HOST) == HOST
+
+
+ANY, SECOND, WILD, FOURTH = "any.example", "second.example", "third.wild.example", "fourth.wild.example"
+
+
+@pytest.mark.parametrize(
+    ("server_name", "host", "answer"),
+    [
+        (ANY, ANY, "one"),
+        (ANY, SECOND, 421),
+        (ANY, "unknown.example", 404),
+        (SECOND, SECOND, "two"),
+        (SECOND, ANY, 421),
+        (SECOND, "unknown.example", 421),
+        (WILD, WILD, "three"),
+        (WILD, "fifth.wild.example", "three"),
+        (WILD, FOURTH, 421),
+        (WILD, SECOND, 421),
+        (WILD, "unknown.example", 421),
+        (FOURTH, FOURTH, "one"),
+        (FOURTH, "fifth.wild.example", 421),
+        ("unknown.example", ANY, "one"),
+        ("unknown.example", "unknown.example", 404),
+    ],
+)
+async def test_a_request_by_a_connection_for_another_listener_is_misdirected(
+    server_name: str, host: str, answer: str | int
+) -> None:
+    """The cases of upstream's `HTTPRouteHTTPSListenerDetectMisdirectedRequests`."""
+    listeners = {"any": "", "second": SECOND, "wild": "*.wild.example", "fourth": FOURTH}
+    written = [https(name, "cert", **({"hostname": one} if one else {})) for name, one in listeners.items()]
+    async with world("one", "two", "three") as made:
+        made.proxy.apply(gateway_class(), certificate("cert", ANY), gateway(*written))
+        for name, backend in {"any": "one", "second": "two", "wild": "three", "fourth": "one"}.items():
+            hostnames = [ANY] if name == "any" else ()
+            at = [{"name": "gw", "sectionName": name}]
+            made.proxy.apply(route(to(backend), name=name, parents=at, hostnames=hostnames))
+        client = await made.proxy.proxy.connect(unverified(), server_name)
+        await client.send(asking(host=host))
+        got = await read_answer(client)
+        assert (got.body.decode() if got.status == 200 else got.status) == answer
+
+
+async def test_of_one_listener_no_request_is_misdirected_and_over_plain_http_none_is() -> None:
+    async with world("web") as made:
+        made.proxy.apply(gateway_class(), certificate("cert", HOST), gateway(listener(), https("https", "cert")))
+        made.proxy.apply(route(to("web")))
+        client = await made.proxy.proxy.connect(unverified(), "other.example")
+        await client.send(asking(host=HOST))
+        assert (await read_answer(client)).body == b"web"
+        two = gateway(listener(), https("https", "cert"), https("more", "cert", hostname="more.example"))
+        made.proxy.apply(two)
+        assert (await made.proxy.get()).body == b"web"

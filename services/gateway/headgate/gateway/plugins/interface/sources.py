@@ -43,9 +43,10 @@ class Wire(Protocol):
     """What a request came over, and goes on over."""
 
     def fact(self, name: str) -> str:
-        """Return `remote_port`, `peer_addr`, `peer_port`, `server_addr`, `ssl_protocol`, `client_certificate` (DER in
-        base64), `request_length`, `trace_id`, `claims_are_believed` (1 where a trusted proxy says what is in
-        `Request.claims`), or `upstream_addr`, the endpoint that is asked; empty if it is not known.
+        """Return `remote_port`, `peer_addr`, `peer_port`, `server_addr`, `ssl_protocol`, `ssl_server_name`,
+        `client_certificate` (DER in base64), `request_length`, `trace_id`, `claims_are_believed` (1 where a trusted
+        proxy says what is in `Request.claims`), or `upstream_addr`, the endpoint that is asked; empty if it is not
+        known.
         """
 
     async def dispatch(self, asked: "Asked", *, timeout_s: float, max_body: int) -> "Answered":

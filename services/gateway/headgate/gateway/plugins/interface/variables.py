@@ -82,6 +82,7 @@ _OF_REQUEST: dict[str, Callable[[Request], str]] = {
     "service_id": lambda request: request.upstreams,
     "service_name": lambda request: request.upstreams,
     "ssl_protocol": lambda request: request.fact("ssl_protocol"),
+    "ssl_server_name": lambda request: request.fact("ssl_server_name"),
     "status": _status_of,
     "time_iso8601": lambda request: _time("%Y-%m-%dT%H:%M:%S+00:00"),
     "time_local": lambda request: _time("%d/%b/%Y:%H:%M:%S +0000"),

@@ -18,6 +18,8 @@ def fact_of(peer: Peer, name: str, *, is_client: bool) -> str:
         return peer.address.decode("latin-1")
     if name == "ssl_protocol":
         return (tls.version() or "") if tls is not None else ""
+    if name == "ssl_server_name":
+        return tls.server_name if tls is not None else ""
     if name == "client_certificate":
         return "".join(tls.identity.pem.splitlines()[1:-1]) if tls is not None else ""
     if addresses is None:

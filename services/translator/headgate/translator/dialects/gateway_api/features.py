@@ -55,7 +55,7 @@ FEATURES: Final = (
     Feature("GatewayFrontendClientCertificateValidation", False),
     Feature("GatewayFrontendClientCertificateValidationInsecureFallback", False),
     Feature("GatewayHTTPListenerIsolation"),
-    Feature("GatewayHTTPSListenerDetectMisdirectedRequests", False),
+    Feature("GatewayHTTPSListenerDetectMisdirectedRequests"),
     Feature("GatewayInfrastructure", False, "nothing is made for a Gateway"),
     Feature("GatewayPort8080", False, "the gateways' own port inside their container, unless it is set otherwise"),
     Feature("GatewayStaticAddresses", False),

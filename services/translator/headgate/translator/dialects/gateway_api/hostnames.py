@@ -41,6 +41,14 @@ def intersect(one: str, other: str) -> str | None:
     return one if takes(other, one) else None
 
 
+def name_pattern(hostname: str) -> str:
+    """Return a pattern of the names of a hostname, without `^` and `$`."""
+    if hostname == EVERY_HOST:
+        return ".+"
+    escaped = hostname.removeprefix("*").replace(".", "[.]")
+    return f".+{escaped}" if hostname.startswith(_WILDCARD) else escaped
+
+
 def table_host(hostname: str) -> str:
     """Return a hostname as the table writes it."""
     if hostname == EVERY_HOST:

@@ -15,6 +15,7 @@ from headgate.translator.dialects.gateway_api.gateways.client_certificate import
 from headgate.translator.dialects.gateway_api.gateways.listeners import faults_of, read_listeners
 from headgate.translator.dialects.gateway_api.gateways.placing import place_listeners
 from headgate.translator.dialects.gateway_api.gateways.ports import Transport
+from headgate.translator.dialects.gateway_api.gateways.rest import rest_of_listeners
 from headgate.translator.dialects.gateway_api.gateways.standing import INVALID, Standing, judge
 from headgate.translator.dialects.gateway_api.gateways.whole import fault_of_gateway, ignored_fields
 from headgate.translator.dialects.gateway_api.hosts import HostKeys
@@ -86,6 +87,7 @@ def translate_gateway(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) ->
     return Fragment(
         identity,
         hosts=tuple(hosts),
+        routes=tuple(rest_of_listeners(ref, standings)),
         **place_listeners(ref, standings, allotted)._asdict(),
         problems=tuple(dict.fromkeys(problems)),
         said=_with_references(said, unresolved),

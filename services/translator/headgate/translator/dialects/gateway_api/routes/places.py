@@ -13,6 +13,7 @@ from headgate.translator.dialects.gateway_api.gateways.listeners import (
     is_shadowed,
     narrower,
 )
+from headgate.translator.dialects.gateway_api.gateways.misdirected import OtherListeners, other_listeners
 from headgate.translator.dialects.gateway_api.gateways.ports import StreamTransport, stream_port
 from headgate.translator.dialects.gateway_api.gateways.reading import read_gateway
 from headgate.translator.dialects.gateway_api.hostnames import EVERY_HOST, takes
@@ -33,12 +34,15 @@ class PlacedHost(NamedTuple):
     """As claims have it."""
     origin: Origin | None
     """Its listener, if it is to be told; None for all that have it."""
+    others: OtherListeners | None = None
+    """Whose connections its requests must not come by."""
 
 
 class _Spot(NamedTuple):
     hostname: str
     listener: str
     origin: Origin
+    others: OtherListeners | None
 
 
 class StreamSpot(NamedTuple):
@@ -67,11 +71,12 @@ class Places(NamedTuple):
 
     def hosts_of(self, *, by_origin: bool) -> Iterator[PlacedHost]:
         """Yield the virtual hosts; those of each listener apart if something depends on it."""
-        hosts: dict[Origin | None, HostKeys] = {}
+        hosts: dict[tuple[Origin | None, OtherListeners | None], HostKeys] = {}
         for spot in self.spots:
-            hosts.setdefault(spot.origin if by_origin else None, HostKeys()).add(spot.hostname, spot.listener)
-        for origin, keys in hosts.items():
-            yield from (PlacedHost(key, origin) for key in keys)
+            apart = spot.origin if by_origin else None, spot.others
+            hosts.setdefault(apart, HostKeys()).add(spot.hostname, spot.listener)
+        for (origin, others), keys in hosts.items():
+            yield from (PlacedHost(key, origin, others) for key in keys)
 
 
 def find_places(route: RouteFacts, lookups: Lookups, problems: list[Problem]) -> Places:
@@ -127,10 +132,12 @@ def _why_refused(attached: Attachment, parent: Parent, problems: list[Problem]) 
 def _spots(attached: Attachment, listeners: Sequence[GatewayListener]) -> Iterator[_Spot]:
     for listener in listeners:
         transport = listener.transport
-        for hostname in attached.hosts.get(listener.spec.name, ()):
-            is_shown = not is_shadowed(listener, hostname, listeners)
-            if (transport == "http" or transport == "https") and is_shown:
-                yield _Spot(hostname, listener.key, Origin(transport, listener.spec.port))
+        if listener.spec.name not in attached.hosts or not (transport == "http" or transport == "https"):
+            continue
+        others = other_listeners(listener, listeners)
+        for hostname in attached.hosts[listener.spec.name]:
+            if not is_shadowed(listener, hostname, listeners):
+                yield _Spot(hostname, listener.key, Origin(transport, listener.spec.port), others)
 
 
 def _stream_spots(attached: Attachment, listeners: Sequence[GatewayListener]) -> Iterator[StreamSpot]:

@@ -219,13 +219,14 @@ def _claims(context: RouteContext, rule: _Rule, hosts: Sequence[PlacedHost]) -> 
     prefix = "grpc:" if context.is_grpc else ""
     name = f"{ref.cluster}/{ref.namespace}/{prefix}{ref.name} {rule.name}"
     for host in hosts:
+        guard = () if host.others is None else (host.others.refusal(),)
         for match in rule.matches:
             route = Route(
                 name=f"{name}/{match.name}",
                 path=match.path,
                 when=match.when,
                 rank=match.rank,
-                plugins=(*served.filters.plugins(match.prefix, host.origin), *served.plugins),
+                plugins=(*guard, *served.filters.plugins(match.prefix, host.origin), *served.plugins),
                 **common,
             )
             yield RouteClaim(host.key, route, match.field, is_refused=served.is_refused)

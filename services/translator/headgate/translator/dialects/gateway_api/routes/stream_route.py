@@ -20,7 +20,7 @@ from headgate.common.table import (
     Subject,
     WeightedUpstream,
 )
-from headgate.translator.dialects.gateway_api.hostnames import EVERY_HOST, table_host
+from headgate.translator.dialects.gateway_api.hostnames import EVERY_HOST, name_pattern, table_host
 from headgate.translator.dialects.gateway_api.models.stream_route import StreamRule, StreamSettings, TlsRouteSettings
 from headgate.translator.dialects.gateway_api.routes.backends import find_service_port, refusal
 from headgate.translator.dialects.gateway_api.routes.context import RouteContext
@@ -141,12 +141,7 @@ def _claim(spot: StreamSpot, field: str, served: _Backends, context: RouteContex
 
 def _but_for(hostnames: Sequence[str]) -> Condition | None:
     """Return what leaves connections to more specific listeners."""
-    patterns = tuple(_pattern(each) for each in hostnames)
+    patterns = tuple(f"^{name_pattern(each)}$" for each in hostnames)
     if not patterns:
         return None
     return Not(negated=Compare(subject=Subject.HOST, operator=Operator.REGEX, values=patterns))
-
-
-def _pattern(hostname: str) -> str:
-    escaped = hostname.removeprefix("*").replace(".", "[.]")
-    return f"^.+{escaped}$" if hostname.startswith("*") else f"^{escaped}$"
