@@ -160,6 +160,24 @@ def test_a_policy_that_cannot_be_followed_is_invalid_and_nothing_is_sent(validat
     assert upstreams(cluster)[0].unavailable is not None
 
 
+def test_a_version_that_cannot_be_followed_is_not_accepted_after_a_good_one() -> None:
+    cluster = Cluster(gateway(), route(to("web")), tls_policy(), *WEB)
+    bad = tls_policy(hostname="*.example")
+    bad["metadata"]["generation"] = 2
+    cluster.apply(bad)
+    assert stands(cluster, bad)["Accepted"].startswith("False")
+    (only,) = upstreams(cluster)
+    assert only.unavailable is not None or (only.tls is not None and only.tls.server_name == "web.example")
+
+
+def test_of_two_targets_one_that_is_not_there_costs_itself() -> None:
+    targets = [{"group": "", "kind": "Service", "name": name} for name in ("missing", "web")]
+    policy = tls_policy(spec={"targetRefs": targets})
+    cluster = Cluster(gateway(), route(to("web")), policy, *WEB)
+    assert stands(cluster, policy)["Accepted"] == "True Accepted"
+    assert upstreams(cluster)[0].protocol == "https"
+
+
 def test_a_target_that_is_not_there_is_said() -> None:
     policy = tls_policy(section="odd")
     cluster = Cluster(gateway(), route(to("web")), policy, *WEB)

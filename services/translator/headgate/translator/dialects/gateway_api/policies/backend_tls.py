@@ -157,8 +157,8 @@ def translate_backend_tls_policy(ref: ObjectRef, manifest: JsonObject, lookups: 
     warnings = []
     if spec is not None and spec.options:
         warnings.append(warn("UnsupportedField", "spec.options", "options of TLS are not followed"))
-    is_for_none = bool(about) and len(about) == len(targets)
-    said = _said(invalid, about if is_for_none else (), unresolved, has_authorities=authorities.is_known)
+    is_for_some = len(about) < len(targets)
+    said = tuple(_said(invalid, about, unresolved, has_authorities=authorities.is_known, is_for_some=is_for_some))
     return Fragment(
         identity,
         problems=tuple(dict.fromkeys((*invalid, *about, *unresolved, *warnings))),
@@ -167,20 +167,27 @@ def translate_backend_tls_policy(ref: ObjectRef, manifest: JsonObject, lookups: 
 
 
 def _said(
-    invalid: Sequence[Problem], about: Sequence[Problem], unresolved: Sequence[Problem], *, has_authorities: bool
-) -> tuple[SaidCondition, ...]:
+    invalid: Sequence[Problem],
+    about: Sequence[Problem],
+    unresolved: Sequence[Problem],
+    *,
+    has_authorities: bool,
+    is_for_some: bool,
+) -> Iterator[SaidCondition]:
+    """Yield conditions. Of a policy without mistakes Accepted is left to what is known of its versions."""
     accepted, resolved = ConditionType.ACCEPTED, ConditionType.RESOLVED_REFS
     if invalid:
-        of_policy = SaidCondition(accepted, "False", "Invalid", "; ".join(map(str, invalid)))
-    elif about:
-        of_policy = SaidCondition(accepted, "False", about[0].reason, "; ".join(map(str, about)))
+        yield SaidCondition(accepted, "False", "Invalid", "; ".join(map(str, invalid)))
+    elif about and not is_for_some:
+        yield SaidCondition(accepted, "False", about[0].reason, "; ".join(map(str, about)))
     elif not has_authorities:
-        of_policy = SaidCondition(accepted, "False", "NoValidCACertificate", "; ".join(map(str, unresolved)))
-    else:
-        of_policy = SaidCondition(accepted, "True", "Accepted")
+        yield SaidCondition(accepted, "False", "NoValidCACertificate", "; ".join(map(str, unresolved)))
+    elif about or unresolved:
+        yield SaidCondition(accepted, "True", "Accepted", "; ".join(map(str, about)))
     if unresolved:
-        return of_policy, SaidCondition(resolved, "False", unresolved[0].reason, "; ".join(map(str, unresolved)))
-    return of_policy, SaidCondition(resolved, "True", "ResolvedRefs")
+        yield SaidCondition(resolved, "False", unresolved[0].reason, "; ".join(map(str, unresolved)))
+    else:
+        yield SaidCondition(resolved, "True", "ResolvedRefs")
 
 
 def _judge(lookups: Lookups, ref: ObjectRef, target: PolicyTarget, seniority: Seniority) -> Iterator[Problem]:
