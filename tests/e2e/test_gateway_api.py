@@ -7,8 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography import x509
 
-from fakes.gateway.tls import SelfSigned, unverified
+from fakes.gateway.ports import free_port
+from fakes.gateway.proxied import answering
+from fakes.gateway.served import named, origins
+from fakes.gateway.tls import Authority, SelfSigned, unverified
 from fakes.kubernetes.api import FakeKubernetes
 from fakes.kubernetes.store import Resource
 from fakes.peers.echo import EchoServer
@@ -17,6 +21,7 @@ from fakes.translator.deltas import endpoint_slice, service
 from fakes.translator.gateway_api import (
     CONTROLLER,
     GROUP,
+    by_config_maps,
     gateway,
     gateway_class,
     grant,
@@ -24,6 +29,8 @@ from fakes.translator.gateway_api import (
     listener,
     prefix,
     route,
+    stream_route,
+    tls_policy,
     to,
 )
 from fakes.waiting import until
@@ -114,8 +121,12 @@ async def test_routes_are_served_by_their_gateway_and_told_how_they_stand(api: F
             listeners = {one["name"]: one for one in status_of(api)["listeners"]}
             assert [one["attachedRoutes"] for one in listeners.values()] == [1, 1]
             assert short(listeners["https"]["conditions"])["ResolvedRefs"] == "False RefNotPermitted"
-            accepted = short(api.get("gatewayclasses", "edge")["status"]["conditions"])
-            assert accepted == {"Accepted": "True Accepted"}
+            of_class = api.get("gatewayclasses", "edge")["status"]
+            assert short(of_class["conditions"]) == {
+                "Accepted": "True Accepted",
+                "SupportedVersion": "Unknown NotChecked",
+            }
+            assert {"name": "HTTPRoute"} in of_class["supportedFeatures"]
 
             # A grant lets the certificate in.
             api.apply(bare(grant("Gateway", "default", "Secret", namespace="certs")))
@@ -154,3 +165,44 @@ async def test_routes_are_served_by_their_gateway_and_told_how_they_stand(api: F
             # A route that leaves our Gateway leaves no entry of ours behind.
             api.apply(bare(route(to("web"), parents=[{"name": "theirs"}])))
             await until(lambda: parents(api) == [THEIRS])
+
+
+async def test_connections_and_tls_with_services_are_served_and_told(api: FakeKubernetes, tmp_path: Path) -> None:
+    authority, port = Authority(), free_port()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*authority.issue("web.example", x509.DNSName("web.example")).write(tmp_path))
+    known = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "ca", "namespace": "default"}}
+    policy, tcp = tls_policy(**by_config_maps("ca")), stream_route("TCPRoute", "web")
+    async with origins(answering(named(b"secure")), tls=context) as (secure,):
+        install(api)
+        for manifest in (
+            *(service("web"), endpoint_slice("web", "127.0.0.1", port=secure.port)),
+            *(gateway_class(), gateway(listener(), listener("tcp", port, "TCP"))),
+            *(route(to("web"), hostnames=[HOST]), tcp, policy),
+        ):
+            api.apply(bare(manifest))
+        kubeconfig = api.write_kubeconfig(tmp_path / "config")
+        async with Stack(kubeconfig=kubeconfig, publish_address="192.0.2.1") as stack:
+            await until(lambda: of_policy(api).get("Accepted") == "False NoValidCACertificate")
+            await stack.wait_for_answer(HOST, "/", 503)
+            api.apply({**known, "data": {"ca.crt": authority.pem.decode()}})
+            await until(lambda: of_policy(api).get("Accepted") == "True Accepted")
+            assert of_policy(api)["ResolvedRefs"] == "True ResolvedRefs"
+            await stack.wait_for_answer(HOST, "/", 200)
+
+            # Connections go on as they come, TLS too.
+            trusting = ssl.create_default_context(cadata=authority.pem.decode())
+            _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=trusting, server_hostname="web.example")
+            writer.close()
+
+            def tcp_stands() -> bool:
+                (entry,) = api.get("tcproutes", "stream").get("status", {}).get("parents", [{"conditions": ()}])
+                return short(entry["conditions"]).get("Programmed") == "True Programmed"
+
+            await until(tcp_stands)
+
+
+def of_policy(api: FakeKubernetes) -> dict[str, str]:
+    """Return the conditions of the policy at its Gateway."""
+    entries = api.get("backendtlspolicies", "policy").get("status", {}).get("ancestors") or ()
+    return next((short(one["conditions"]) for one in entries if one["controllerName"] == CONTROLLER), {})

@@ -244,3 +244,18 @@ def test_services_are_shown_the_certificate_of_the_gateway_by_routes_whose_gatew
     (only,) = upstreams(cluster)
     assert only.tls is not None
     assert not only.tls.certificate_pem
+
+
+def test_a_policy_stands_where_routes_come_later_and_goes_with_their_gateway() -> None:
+    policy, written = tls_policy(), route(to("web"))
+    cluster = Cluster(policy, *WEB)
+    assert cluster.status(policy) is None
+    cluster.apply(written, gateway())
+    assert stands(cluster, policy) == GOOD
+    assert upstreams(cluster)[0].protocol == "https"
+    cluster.delete(policy)
+    assert upstreams(cluster)[0].protocol == "http"
+    cluster.apply(policy)
+    assert upstreams(cluster)[0].protocol == "https"
+    cluster.delete(gateway())
+    assert cluster.status(policy) is None
