@@ -16,7 +16,6 @@ from fakes.waiting import until
 from headgate.common.resources import (
     APISIX_KINDS,
     GATEWAY_KINDS,
-    HTTP_ROUTE,
     OLDER_TRAEFIK_KINDS,
     TRAEFIK_KINDS,
     ObjectRef,
@@ -44,7 +43,10 @@ TOLD = [kind for kind in GATEWAY_KINDS if kind.status is not StatusShape.NONE]
 CUSTOM = [kind for kind in (*TOLD, *APISIX_KINDS, *TRAEFIK_KINDS, *OLDER_TRAEFIK_KINDS) if kind.namespaced]
 """What a Role can permit."""
 LEASE = "headgate-watcher-team-a"
-_POLICIES = frozenset(kind.kind for kind in APISIX_KINDS if kind.status is StatusShape.ANCESTORS)
+_POLICIES = frozenset(
+    kind.kind for kind in CUSTOM if kind.status in (StatusShape.ANCESTORS, StatusShape.GATEWAY_ANCESTORS)
+)
+_ROUTES = frozenset(kind.kind for kind in CUSTOM if kind.status is StatusShape.PARENTS)
 
 
 class World(NamedTuple):
@@ -93,7 +95,7 @@ def _has_lease(api: FakeKubernetes) -> bool:
 
 def _update(api: FakeKubernetes, group: str, version: str, resource: str, kind: str, namespace: str) -> StatusUpdate:
     part: PartRef | None = AncestorRef("", "Service", namespace, "web") if kind in _POLICIES else None
-    if kind == HTTP_ROUTE.kind:
+    if kind in _ROUTES:
         part = ParentRef(group, "Gateway", namespace, "web")
     accepted = StatusCondition.of(part, type=ConditionType.ACCEPTED, status="True", reason="Accepted", since=NOW)
     return StatusUpdate(
