@@ -295,7 +295,7 @@ def test_a_table_opens_a_bounded_number_of_ports_and_the_own_ones_besides() -> N
     assert len(plan.ports) == MAX_PORTS + 2
     last = 10_000 + MAX_PORTS
     assert plan.problems == {
-        f"gw/{MAX_PORTS:04}": f"port {last} is one too many: 256 besides the gateway's own are opened"
+        f"gw/{MAX_PORTS:04}": f"port {last} is one too many: {MAX_PORTS} besides the gateway's own are opened"
     }
 
 

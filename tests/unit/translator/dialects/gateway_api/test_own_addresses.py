@@ -268,6 +268,23 @@ def test_an_address_of_another_type_is_not_supported(kind: str) -> None:
     assert found.parents(route(to()))[0]["Accepted"] == "False Pending"
 
 
+def test_a_gateway_is_told_step_by_step_which_of_its_addresses_it_cannot_have() -> None:
+    unknown, outside, usable = {"type": "test/fake", "value": "x"}, {"value": "192.0.2.1"}, {"value": "10.0.0.5"}
+    found = cluster()
+    said = []
+    for addresses in ([unknown, outside, usable], [outside, usable], [usable]):
+        written = gateway(spec={"addresses": addresses})
+        found.apply(written)
+        conditions = found.conditions(written)
+        said.append((conditions["Accepted"], conditions["Programmed"]))
+    assert said == [
+        ("False UnsupportedAddress", "False Invalid"),
+        ("True Accepted", "False AddressNotUsable"),
+        ("True Accepted", "True Programmed"),
+    ]
+    assert found.addresses(written) == ["10.0.0.5"]
+
+
 def test_a_pool_that_is_used_up_is_said() -> None:
     found = cluster(ONE, TWO, pool=("10.0.0.4",))
     assert found.conditions(TWO)["Accepted"] == "True Accepted"
