@@ -12,8 +12,8 @@ from headgate.gateway.table.hosts import HostIndex, fault_of_pattern, index_host
 
 _NOTHING_SAID: Final = ClientConnections()
 MAX_PORTS: Final = 512
-"""Ports that a table may have opened besides the gateway's own; those of listeners with lesser keys are. Two for each of
-254 Gateways with addresses of their own are fewer."""
+"""Ports that a table may have opened besides the gateway's own; those of listeners with lesser keys are. Enough for two
+at each address of a /24."""
 
 _AT_ONCE: Final = 16
 """Listeners that are looked at in one step; some have a pattern to compile."""
