@@ -125,8 +125,8 @@ async def test_following_shows_what_happens_until_it_is_interrupted() -> None:
     ("flags", "told"),
     [
         (
-            ["--kind=TCPRoute"],
-            "--kind 'TCPRoute' is not read by Headgate: give one of ",
+            ["--kind=Deployment"],
+            "--kind 'Deployment' is not read by Headgate: give one of ",
         ),
         (["--since=soon"], "--since 'soon': give a time ago such as 90s"),
         (["--with-objects"], "--with-objects is for --json"),
