@@ -10,7 +10,7 @@ from headgate.common.service.tasks import cancel
 from headgate.common.stores import TrafficBoard
 from headgate.common.stores.memory.boards import MemoryTrafficBoard
 from headgate.common.traffic import MAX_ROWS, Counts, TrafficSummary
-from headgate.gateway.observability.traffic_summary import MAX_TOLD, TrafficTeller, news_of
+from headgate.gateway.observability.traffic_summary import MAX_TOLD, TrafficTeller
 from headgate.gateway.proxy.stats import ProxyStats
 from headgate.gateway.proxy.traffic import EndpointTraffic, RouteTraffic, Traffic
 
@@ -51,19 +51,19 @@ def test_news_are_what_was_counted_since() -> None:
     traffic.tell_by([])
     for status in (200, 200, 204, 302, 404, 503, 0, 999):
         traffic.count(status, 3, 0.5, 1, 10)
-    assert news_of(traffic) == Counts((1, 0, 3, 1, 1, 2), 8, 80, 4.0, {3: 8})
+    assert traffic.take_news() == Counts((1, 0, 3, 1, 1, 2), 8, 80, 4.0, {3: 8})
     traffic.count(503, 4, 0.25, 0, 0)
-    assert news_of(traffic) == Counts((0, 0, 0, 0, 0, 1), 0, 0, 0.25, {4: 1})
-    assert news_of(traffic) == Counts()
+    assert traffic.take_news() == Counts((0, 0, 0, 0, 0, 1), 0, 0, 0.25, {4: 1})
+    assert traffic.take_news() == Counts()
 
 
 def test_counts_that_begin_again_are_told_from_there() -> None:
     traffic = RouteTraffic("a|r", "up", RouteTraffic("other", ""))
     traffic.count(200, 3, 0.5, 1, 10)
-    news_of(traffic)
+    traffic.take_news()
     traffic.show_with(None)
     traffic.count(200, 3, 0.5, 1, 10)
-    assert news_of(traffic).requests == 1
+    assert traffic.take_news().requests == 1
 
 
 @in_virtual_time

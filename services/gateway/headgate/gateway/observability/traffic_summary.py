@@ -9,7 +9,6 @@ import heapq
 import logging
 import time
 from collections.abc import Callable, Iterator
-from operator import sub
 
 import msgspec
 
@@ -18,7 +17,6 @@ from headgate.common.stores import TrafficBoard
 from headgate.common.traffic import (
     INTERVAL_S,
     MAX_ROWS,
-    Counts,
     EndpointCounts,
     RouteCounts,
     TrafficSummary,
@@ -86,9 +84,9 @@ class TrafficTeller:
         endpoints: list[EndpointCounts] = []
         for number, traffic in enumerate((*_taken(self._routes), *_taken(self._endpoints)), 1):
             if isinstance(traffic, RouteTraffic):
-                routes.append(RouteCounts(traffic.route, traffic.upstream, news_of(traffic)))
+                routes.append(RouteCounts(traffic.route, traffic.upstream, traffic.take_news()))
             elif isinstance(traffic, EndpointTraffic):
-                endpoints.append(EndpointCounts(traffic.endpoint, news_of(traffic)))
+                endpoints.append(EndpointCounts(traffic.endpoint, traffic.take_news()))
             if number % _STEP == 0:
                 await asyncio.sleep(0)
         shown = heapq.nlargest(MAX_ROWS, routes, key=lambda row: row.counts.requests)
@@ -111,35 +109,3 @@ def _taken(news: list[Traffic]) -> Iterator[Traffic]:
     taken = news[:MAX_TOLD]
     del news[:MAX_TOLD]
     return iter(taken)
-
-
-def news_of(traffic: Traffic) -> Counts:
-    """Return what was counted since this was asked last."""
-    told, now = traffic.told, _kept(traffic)
-    traffic.told, traffic.is_told = now, True
-    if told is None:
-        told = Traffic()
-    durations = enumerate(map(sub, now.buckets, told.buckets))
-    return Counts(
-        _by_class(now, told),
-        now.received - told.received,
-        now.sent - told.sent,
-        now.seconds - told.seconds,
-        {place: count for place, count in durations if count},
-    )
-
-
-def _kept(traffic: Traffic) -> Traffic:
-    """Copy what summaries tell."""
-    kept = Traffic()
-    kept.ok, kept.statuses, kept.buckets = traffic.ok, dict(traffic.statuses), list(traffic.buckets)
-    kept.seconds, kept.received, kept.sent = traffic.seconds, traffic.received, traffic.sent
-    return kept
-
-
-def _by_class(now: Traffic, told: Traffic) -> tuple[int, int, int, int, int, int]:
-    counts = [0, 0, now.ok - told.ok, 0, 0, 0]
-    for status, count in now.statuses.items():
-        counts[min(status // 100, 5)] += count - told.statuses.get(status, 0)
-    none, informed, well, moved, refused, failed = counts
-    return none, informed, well, moved, refused, failed

@@ -4,7 +4,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Final
 
-from headgate.common.traffic import BOUNDS_S
+from headgate.common.traffic import BOUNDS_S, Counts
 
 # The annotations are for mypyc, which would take these for structs and make tuples of them at each use.
 _BUCKETS: Final[tuple[float, ...]] = BOUNDS_S
@@ -26,6 +26,7 @@ class Traffic:
 
     __slots__ = (
         "_news",
+        "_told",
         "buckets",
         "errors",
         "is_told",
@@ -35,7 +36,6 @@ class Traffic:
         "seconds",
         "sent",
         "statuses",
-        "told",
     )
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class Traffic:
         self._news: list[Traffic] | None = None
         self.is_told = False
         """There was no request since summaries have told of it, and they tell of it at all."""
-        self.told: Traffic | None = None
+        self._told: Traffic | None = None
         """What summaries have told; None: nothing yet."""
 
     def count(self, status: int, bucket: int, seconds: float, received: int, sent: int) -> None:
@@ -81,6 +81,40 @@ class Traffic:
         self.is_told = False
         if self._news is not None:
             self._news.append(self)
+
+    def take_news(self) -> Counts:
+        """Return what was counted since this was asked last, or since it began."""
+        told = self._told
+        if told is None:
+            told = self._told = Traffic()
+        self.is_told = self._news is not None
+        none, informed, well, moved, refused, failed = 0, 0, self.ok - told.ok, 0, 0, 0
+        for status, count in self.statuses.items():
+            new = count - told.statuses.get(status, 0)
+            if not new:
+                continue
+            told.statuses[status] = count
+            if status >= 500:
+                failed += new
+            elif status >= 400:
+                refused += new
+            elif status >= 300:
+                moved += new
+            elif status >= 200:
+                well += new
+            elif status >= 100:
+                informed += new
+            else:
+                none += new
+        durations: dict[int, int] = {}
+        before = told.buckets
+        for place, count in enumerate(self.buckets):
+            if count != before[place]:
+                durations[place] = count - before[place]
+                before[place] = count
+        received, sent, seconds = self.received - told.received, self.sent - told.sent, self.seconds - told.seconds
+        told.ok, told.received, told.sent, told.seconds = self.ok, self.received, self.sent, self.seconds
+        return Counts((none, informed, well, moved, refused, failed), received, sent, seconds, durations)
 
     def count_status(self, status: int) -> None:
         """Count an answer alone."""
@@ -182,7 +216,7 @@ class RouteTraffic(Traffic):
             self.seconds = 0.0
             self.statuses, self.errors = {}, {}
             self.buckets = [0] * (len(_BUCKETS) + 1)
-            self.told = None
+            self._told = None
             self._recent_requests, self._recent_seconds = 0, 0.0
 
 
