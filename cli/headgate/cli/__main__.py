@@ -22,9 +22,9 @@ SECTIONS = {
     },
     "Ask a running Headgate": {
         "routes": LazyCommand(".routes:routes", "List what is served: hosts, paths, backends, sources."),
-        "top": LazyCommand(".top:top", "Show what traffic there is now: rates, failures, durations."),
-        "tail": LazyCommand(".tail:tail", "Print finished requests of all gateways, as they come."),
-        "endpoints": LazyCommand(".endpoints:endpoints", "List endpoints that get no requests, and why."),
+        "top": LazyCommand(".live.top:top", "Show what traffic there is now: rates, failures, durations."),
+        "tail": LazyCommand(".live.tail:tail", "Print finished requests of all gateways, as they come."),
+        "endpoints": LazyCommand(".live.endpoints:endpoints", "List endpoints that get no requests, and why."),
         "consumers": LazyCommand(".consumers:consumers", "List whom routes recognise, and by what."),
         "certificates": LazyCommand(
             ".certificates:certificates", "List when certificates end, their hosts and Secrets."

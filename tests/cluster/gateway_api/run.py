@@ -67,9 +67,9 @@ async def main(folder: Path, definitions: Path, flags: list[str]) -> int:
                 f"-report-output={folder / 'report.yaml'}",
                 "-organization=headgate",
                 "-project=headgate",
-                "-url=https://github.com/headgate/headgate",
+                "-url=https://headgate.dev",
                 "-version=development",
-                "-contact=https://github.com/headgate/headgate/issues",
+                "-contact=https://headgate.dev",
                 *flags,
                 env={**os.environ, "KUBECONFIG": str(kubeconfig)},
             )

@@ -105,6 +105,13 @@ def test_requests_and_wishes_beyond_the_bounds_are_counted_or_passed_over() -> N
     assert (len(told), untold, len(told[0].taps)) == (MAX_TAPPED, 7, MAX_TAPS)
 
 
+def test_long_paths_are_cut() -> None:
+    one = Tapped()
+    one.tapping.heed(Tap("t"))
+    one.finish(b"/" + b"a" * 8000)
+    assert len(one.taken()[0]) == 1024
+
+
 @in_virtual_time
 async def test_wishes_are_heard_over_the_board() -> None:
     one, board = Tapped(), MemoryTrafficBoard()

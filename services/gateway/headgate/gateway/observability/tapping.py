@@ -7,11 +7,15 @@ what is told goes with the summaries of traffic: a bounded number of requests a 
 import random
 import time
 from collections.abc import Callable
+from typing import Final
 
 from headgate.common.stores import TrafficBoard
 from headgate.common.traffic import MAX_TAPPED, MAX_TAPS, TAP_S, Tap, TappedRequest
 from headgate.gateway.proxy.reports import LogRecord
 from headgate.gateway.proxy.stats import ProxyStats
+
+_MAX_TEXT: Final = 1024
+"""Bytes of a path, a reason and the like: a hundred requests have to fit into a message of NATS."""
 
 
 class Tapping:
@@ -85,7 +89,7 @@ class Tapping:
                 route,
                 upstream,
                 endpoint,
-                reason,
+                reason[:_MAX_TEXT],
             )
         )
 
@@ -104,4 +108,4 @@ class Tapping:
 
 
 def _text(part: bytes) -> str:
-    return part.decode("utf-8", "replace")
+    return part[:_MAX_TEXT].decode("utf-8", "replace")

@@ -5,10 +5,9 @@ each of these, and for a bounded number of them in a second: what is left over i
 """
 
 import asyncio
-import heapq
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import msgspec
 
@@ -89,23 +88,23 @@ class TrafficTeller:
                 endpoints.append(EndpointCounts(traffic.endpoint, traffic.take_news()))
             if number % _STEP == 0:
                 await asyncio.sleep(0)
-        shown = heapq.nlargest(MAX_ROWS, routes, key=lambda row: row.counts.requests)
-        folded = {id(row) for row in routes}.difference(map(id, shown)) if len(routes) > MAX_ROWS else set()
+        routes.sort(key=lambda row: row.counts.requests, reverse=True)
+        endpoints.sort(key=lambda row: row.counts.requests, reverse=True)
         return TrafficSummary(
             table=self._table,
             replica=self._replica,
             worker=self._worker,
             at=at,
             seconds=since,
-            routes=tuple(shown),
-            endpoints=tuple(heapq.nlargest(MAX_ROWS, endpoints, key=lambda row: row.counts.requests)),
-            others=added(row.counts for row in routes if id(row) in folded),
-            folded=len(folded),
+            routes=tuple(routes[:MAX_ROWS]),
+            endpoints=tuple(endpoints[:MAX_ROWS]),
+            others=added(row.counts for row in routes[MAX_ROWS:]),
+            folded=len(routes[MAX_ROWS:]),
         )
 
 
-def _taken(news: list[Traffic]) -> Iterator[Traffic]:
+def _taken(news: list[Traffic]) -> list[Traffic]:
     """Take out those that have had news for the longest time."""
     taken = news[:MAX_TOLD]
     del news[:MAX_TOLD]
-    return iter(taken)
+    return taken

@@ -5,17 +5,18 @@ import json
 import re
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
 import click
 import msgspec
 
+from headgate.cli.commands.live.hearing import beside
 from headgate.cli.running.store import ask_stores, store_options
 from headgate.cli.terminal.errors import UsageMistake
 from headgate.cli.terminal.group import TeachingCommand
-from headgate.common.service.tasks import cancel
+from headgate.common.errors import StoreUnavailable
 from headgate.common.stores.opening import Stores
 from headgate.common.traffic import TAP_S, Tap, TappedRequest, TrafficSummary
 
@@ -81,22 +82,21 @@ def tail(
     )
 
     async def follow(stores: Stores) -> None:
-        asking = asyncio.create_task(_go_on_asking(stores, table, tap), name="asking for requests")
         told = 0
-        try:
-            async with aclosing(stores.traffic.listen(table)) as heard:
-                async for summary in heard:
-                    for request in _meant(summary, tap.id):
-                        click.echo(json.dumps(_as_document(request)) if as_json else describe(request))
-                        told += 1
-                        if told == limit:
-                            return
-                    if summary.untold and not as_json:
-                        _tell_of_more(summary)
-        finally:
-            await cancel(asking)
+        async with aclosing(stores.traffic.listen(table)) as heard:
+            async for summary in heard:
+                for request in _meant(summary, tap.id):
+                    click.echo(json.dumps(_as_document(request)) if as_json else describe(request))
+                    told += 1
+                    if told == limit:
+                        return
+                if summary.untold and not as_json:
+                    _tell_of_more(summary)
 
-    ask_stores(nats_url, data_dir, follow, answer_s=None)
+    async def ask(stores: Stores) -> None:
+        await beside(_go_on_asking(stores, table, tap), follow(stores))
+
+    ask_stores(nats_url, data_dir, ask, answer_s=None)
 
 
 def _meant(summary: TrafficSummary, tap: str) -> Iterator[TappedRequest]:
@@ -109,7 +109,8 @@ def _tell_of_more(summary: TrafficSummary) -> None:
 
 async def _go_on_asking(stores: Stores, table: str, tap: Tap) -> None:
     while True:
-        await stores.traffic.tap(table, tap)
+        with suppress(StoreUnavailable):  # gateways are asked again as soon as there is a connection
+            await stores.traffic.tap(table, tap)
         await asyncio.sleep(TAP_S / 2)
 
 

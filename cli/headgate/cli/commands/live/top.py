@@ -8,10 +8,10 @@ from typing import Any
 
 import click
 
+from headgate.cli.commands.live.hearing import beside, hear
 from headgate.cli.running.store import ask_stores, store_options
 from headgate.cli.terminal.group import TeachingCommand
 from headgate.cli.terminal.rendering import print_json, print_table
-from headgate.common.service.tasks import cancel
 from headgate.common.stores.opening import Stores
 from headgate.common.traffic import CLASSES, Counts
 from headgate.operations.traffic import Grouping, Order, TrafficLine, TrafficReport, TrafficWindow
@@ -76,17 +76,16 @@ def top(
     heard = TrafficWindow(window if is_live else listens_s)
     grouped, ordered = Grouping(grouping), Order(order)
 
+    async def show(stores: Stores) -> int:
+        while is_live:
+            await asyncio.sleep(1.0)
+            click.echo(_FROM_THE_TOP, nl=False)
+            _print(heard.report(grouped, ordered), grouped, limit)
+        await asyncio.sleep(listens_s)
+        return len({beat.replica for beat in await stores.heartbeats.live() if beat.table == table})
+
     async def listen(stores: Stores) -> int:
-        listening = asyncio.create_task(_take_in(stores, table, heard), name="taking in traffic")
-        try:
-            while is_live:
-                await asyncio.sleep(1.0)
-                click.echo(_FROM_THE_TOP, nl=False)
-                _print(heard.report(grouped, ordered), grouped, limit)
-            await asyncio.sleep(listens_s)
-            return len({beat.replica for beat in await stores.heartbeats.live() if beat.table == table})
-        finally:
-            await cancel(listening)
+        return await beside(hear(stores, table, heard.note), show(stores))
 
     replicas = ask_stores(nats_url, data_dir, listen, answer_s=None)
     report = heard.report(grouped, ordered)
@@ -100,11 +99,6 @@ def top(
             if replicas
             else f"no gateway serves the table {table!r}: `headgate status` says what runs"
         )
-
-
-async def _take_in(stores: Stores, table: str, heard: TrafficWindow) -> None:
-    async for summary in stores.traffic.listen(table):
-        heard.note(summary)
 
 
 def _print(report: TrafficReport, grouping: Grouping, limit: int) -> None:

@@ -8,11 +8,11 @@ from typing import Any
 
 import click
 
+from headgate.cli.commands.live.hearing import beside, hear
 from headgate.cli.running.store import ask_stores, store_options
 from headgate.cli.terminal.errors import ExitCode, UsageMistake
 from headgate.cli.terminal.group import TeachingCommand
 from headgate.cli.terminal.rendering import print_json, print_table
-from headgate.common.service.tasks import cancel
 from headgate.common.stores.opening import Stores
 from headgate.common.table import TableEntry
 from headgate.common.traffic import INTERVAL_S, TrafficSummary
@@ -42,18 +42,17 @@ def endpoints(upstream: str, shows_all: bool, nats_url: str, data_dir: Path, tab
     endpoints they keep from requests, since when, until when, and what the last error was. The exit code is 1 if there
     is one.
     """
+    told: list[TrafficSummary] = []
 
-    async def ask(stores: Stores) -> tuple[str, list[TableEntry], list[TrafficSummary]]:
-        told: list[TrafficSummary] = []
-        listening = asyncio.create_task(_hear(stores, table, told), name="listening to gateways")
-        try:
-            version, entries = await read_published(stores.snapshots, table, frozenset({"upstreams"}))
-            await asyncio.sleep(LISTENS_S)
-        finally:
-            await cancel(listening)
-        return version, entries, told
+    async def read(stores: Stores) -> tuple[str, list[TableEntry]]:
+        found = await read_published(stores.snapshots, table, frozenset({"upstreams"}))
+        await asyncio.sleep(LISTENS_S)
+        return found
 
-    version, entries, told = ask_stores(nats_url, data_dir, ask)
+    async def ask(stores: Stores) -> tuple[str, list[TableEntry]]:
+        return await beside(hear(stores, table, told.append), read(stores))
+
+    version, entries = ask_stores(nats_url, data_dir, ask)
     found = lines_of(entries, told)
     if upstream:
         found = [line for line in found if line.upstream == upstream]
@@ -70,11 +69,6 @@ def endpoints(upstream: str, shows_all: bool, nats_url: str, data_dir: Path, tab
         fit = sum(line.is_fit for line in found)
         click.echo(f"{fit:,} of {len(found):,} endpoints get requests")
     return ExitCode.OK if all(line.is_fit for line in found) else ExitCode.NEGATIVE
-
-
-async def _hear(stores: Stores, table: str, told: list[TrafficSummary]) -> None:
-    async for summary in stores.traffic.listen(table):
-        told.append(summary)
 
 
 def _cells(line: EndpointLine, now: datetime) -> Iterator[str]:

@@ -1,0 +1,1 @@
+"""Commands that ask gateways what goes on now."""
