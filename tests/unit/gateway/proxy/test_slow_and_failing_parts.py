@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import itertools
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from dataclasses import dataclass
@@ -144,14 +145,13 @@ async def test_a_connection_that_is_closed_while_its_client_reads_nothing_ends_i
     async with proxied(answering(body), config=config) as proxy, deaf(proxy) as send:
         connections = proxy.server.context.connections
         await send(GET)
-        await until(lambda: bool(connections))
+        await until(lambda: proxy.log.records)
         (connection,) = connections
-
-        async def fills_buffers() -> bool:
+        for answers in itertools.count(2):
+            if connection.transport.get_write_buffer_size():
+                break
             await send(GET)
-            return connection.transport.get_write_buffer_size() > 0
-
-        await until(fills_buffers)
+            await until(lambda: len(proxy.log.records) == answers)  # noqa: B023 - waited for here
         assert not connection.write_paused
         proxy.router.target = Target([proxy.pools.get("127.0.0.1", 1)])
         await send(GET.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
