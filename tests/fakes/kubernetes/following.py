@@ -17,6 +17,7 @@ from headgate.common.resources import (
     LEGACY_INGRESS,
     NAMESPACE,
     OLDER_TRAEFIK_KINDS,
+    PLUGIN,
     SECRET,
     SERVICE,
     SERVICE_EXPORT,
@@ -26,7 +27,7 @@ from headgate.common.resources import (
 from headgate.watcher.sources import Applied, Deleted, Listed, Source, SourceEvent, Unavailable
 from headgate.watcher.sources.kubernetes.source import KubernetesScope, KubernetesSource
 
-CUSTOM_KINDS = (*GATEWAY_KINDS, *APISIX_KINDS, *TRAEFIK_KINDS, *OLDER_TRAEFIK_KINDS)
+CUSTOM_KINDS = (PLUGIN, *GATEWAY_KINDS, *APISIX_KINDS, *TRAEFIK_KINDS, *OLDER_TRAEFIK_KINDS)
 """Kinds that a cluster has only if their definitions are installed."""
 JsonObject = dict[str, Any]
 _Key = tuple[str, str]

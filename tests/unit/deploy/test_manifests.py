@@ -56,6 +56,8 @@ ROUTING = {
     "gateway.networking.k8s.io/httproutes/status": ("patch",),
     "gateway.networking.k8s.io/grpcroutes/status": ("patch",),
     "gateway.networking.k8s.io/referencegrants": LISTED,
+    "headgate.dev/plugins": READ,
+    "headgate.dev/plugins/status": ("patch",),
     "apisix.apache.org/*": READ,
     "apisix.apache.org/*/status": ("patch",),
     "traefik.io/*": READ,

@@ -17,6 +17,7 @@ from headgate.common.resources import (
     APISIX_KINDS,
     GATEWAY_KINDS,
     OLDER_TRAEFIK_KINDS,
+    PLUGIN,
     TRAEFIK_KINDS,
     ObjectRef,
     ResourceKind,
@@ -40,7 +41,7 @@ TENANT, OTHER = "team-a", "team-b"
 TOKEN = "of the service account"
 NOW = datetime.now(UTC)
 TOLD = [kind for kind in GATEWAY_KINDS if kind.status is not StatusShape.NONE]
-CUSTOM = [kind for kind in (*TOLD, *APISIX_KINDS, *TRAEFIK_KINDS, *OLDER_TRAEFIK_KINDS) if kind.namespaced]
+CUSTOM = [kind for kind in (PLUGIN, *TOLD, *APISIX_KINDS, *TRAEFIK_KINDS, *OLDER_TRAEFIK_KINDS) if kind.namespaced]
 """What a Role can permit."""
 LEASE = "headgate-watcher-team-a"
 _POLICIES = frozenset(
@@ -62,7 +63,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
     account = RoleHolder.of(ROLE, TENANT)
     async with FakeKubernetes() as api, real_bus() as (server, bus):
         api.accounts[TOKEN] = account
-        for kind in (*GATEWAY_KINDS, *APISIX_KINDS, *TRAEFIK_KINDS, *OLDER_TRAEFIK_KINDS):
+        for kind in (PLUGIN, *GATEWAY_KINDS, *APISIX_KINDS, *TRAEFIK_KINDS, *OLDER_TRAEFIK_KINDS):
             resource = Resource(kind.group, kind.resource, kind.kind, kind.namespaced, is_custom=True)
             api.install(f"{kind.group}/{kind.versions[0]}", resource)
         for namespace in (TENANT, OTHER):

@@ -55,19 +55,19 @@ from headgate.common.resources.kind import (
     WatchMode,
 )
 from headgate.common.resources.kinds import KindChoice, Kinds
-from headgate.common.resources.ours import ACME_ACCOUNT, ACME_CERTIFICATE, CLUSTER, OUR_KINDS
+from headgate.common.resources.ours import ACME_ACCOUNT, ACME_CERTIFICATE, CLUSTER, OUR_GROUP, OUR_KINDS, PLUGIN
 from headgate.common.resources.reference import JsonObject, ObjectRef
 from headgate.common.resources.traefik import OLDER_TRAEFIK_KINDS, TRAEFIK_KINDS
 
 ALL_KINDS = Kinds(
     (
         *CORE_KINDS,
+        *OUR_KINDS,
         *INGRESS_KINDS,
         *GATEWAY_KINDS,
         *APISIX_KINDS,
         *TRAEFIK_KINDS,
         *OLDER_TRAEFIK_KINDS,
-        *OUR_KINDS,
     )
 )
 """What this release reads."""
@@ -108,7 +108,9 @@ __all__ = [
     "LEGACY_INGRESS",
     "NAMESPACE",
     "OLDER_TRAEFIK_KINDS",
+    "OUR_GROUP",
     "OUR_KINDS",
+    "PLUGIN",
     "POD",
     "REFERENCE_GRANT",
     "ROUTE_PLUGIN_CONFIG",

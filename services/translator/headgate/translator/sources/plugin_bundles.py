@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from headgate.common.resources import ResourceKind
 from headgate.common.table import PluginUse
 from headgate.translator.fragments.fragment import BackendUse
 from headgate.translator.world.attachments import AttachmentPoint
@@ -15,12 +16,14 @@ class PluginBundle(NamedTuple):
     """Upstreams that these refer to."""
     fault: str = ""
     """Why requests cannot be served by it."""
+    is_missing: bool = False
+    """The object is not there."""
 
 
 class BundleTarget(NamedTuple):
     """A bundle as an object refers to it."""
 
-    kind: str
+    kind: ResourceKind
     namespace: str
     name: str
     class_name: str | None

@@ -4,7 +4,7 @@ What they say takes effect elsewhere; here is what their authors are told of the
 """
 
 from headgate.common.problems import Problem, Severity
-from headgate.common.resources import JsonObject, ObjectRef
+from headgate.common.resources import APISIX_PLUGIN_CONFIG, JsonObject, ObjectRef
 from headgate.common.table import ConsumerGroup, Provenance
 from headgate.translator.dialects.apisix.context import Context, find_referenced
 from headgate.translator.dialects.apisix.document import PLUGIN_CONFIGS
@@ -128,7 +128,7 @@ def translate_cluster_config(ref: ObjectRef, manifest: JsonObject, context: Cont
 def find_plugins(lookups: Lookups, target: BundleTarget) -> PluginBundle:
     """Return the plugins of an ApisixPluginConfig for an object that names one; metadata are those of its class."""
     kind, namespace, name, class_name = target
-    if kind != KIND:
+    if kind is not APISIX_PLUGIN_CONFIG:
         return PluginBundle()
     context = Context(lookups, class_name)
     what = f"ApisixPluginConfig {namespace}/{name}"

@@ -136,7 +136,7 @@ def _add_apisix(
     problems, unreadable = [*policy.problems, *read.problems], list(read.unreadable)
     shared, field = PluginBundle(), APISIX_ANNOTATIONS.field("plugin-config-name")
     if read.plugin_config:
-        target = BundleTarget(APISIX_PLUGIN_CONFIG.kind, ref.namespace, read.plugin_config, class_name)
+        target = BundleTarget(APISIX_PLUGIN_CONFIG, ref.namespace, read.plugin_config, class_name)
         shared = lookups.attached(PLUGIN_BUNDLES, target)
         if shared.fault:
             unreadable.append(f"{APISIX_PREFIX}plugin-config-name")
