@@ -107,6 +107,18 @@ def call(service: str = "", method: str = "", **fields: Any) -> Any:
     return {"method": named, **fields} if named else fields
 
 
+def plugins(name: str, *uses: Any, **metadata: Any) -> Any:
+    """Return a Plugin of ours, each plugin a name with its configuration."""
+    written = [{"name": plugin, "config": config} if config else {"name": plugin} for plugin, config in uses]
+    made = resource("Plugin", name, {"plugins": written}, **metadata)
+    return {**made, "apiVersion": "headgate.dev/v1"}
+
+
+def extension(name: str, kind: str = "Plugin", group: str = "headgate.dev") -> Any:
+    """Return a filter that names an object with plugins."""
+    return {"type": "ExtensionRef", "extensionRef": {"group": group, "kind": kind, "name": name}}
+
+
 def tls_policy(
     name: str = "policy", service: str = "web", section: str = "", spec: Any = None, **validation: Any
 ) -> Any:

@@ -239,11 +239,10 @@ def test_metadata_are_told_of_plugin_by_plugin() -> None:
     assert said["pluginMetadata.zipkin"].verdict is Verdict.IGNORED
 
 
-def test_a_plugin_config_of_gateway_api_is_ignored_and_a_wrong_plugin_in_it_refused() -> None:
+def test_plugins_of_a_plugin_config_are_honoured_and_a_wrong_one_is_refused() -> None:
     plugins = [{"name": "cors"}, {"name": "limit-count", "config": {"count": -1}}]
     said = audited(resource("PluginConfig", "web", {"plugins": plugins}, version="v1alpha1"))
-    assert said["plugins[cors]"].verdict is Verdict.IGNORED
-    assert "HTTPRoutes" in said["plugins[cors]"].note
+    assert said["plugins[cors]"].verdict is Verdict.HONOURED
     assert said["plugins[limit-count]"].verdict is Verdict.REFUSED
 
 

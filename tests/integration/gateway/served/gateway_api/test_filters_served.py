@@ -254,7 +254,6 @@ async def test_stars_are_repeated_by_name_where_credentials_are_allowed() -> Non
 @pytest.mark.parametrize(
     ("filters", "reason"),
     [
-        ([{"type": "ExtensionRef", "extensionRef": {"group": "a", "kind": "B", "name": "c"}}], "UnsupportedValue"),
         ([{"type": "ExternalAuth", "externalAuth": {}}], "UnsupportedValue"),
         ([{"type": "URLRewrite"}], "Required"),
         ([rewrite(path={"type": "ReplaceFullPath"})], "Required"),

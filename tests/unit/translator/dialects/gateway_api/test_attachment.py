@@ -10,10 +10,12 @@ from fakes.translator.gateway_api import (
     CONTROLLER,
     GROUP,
     Cluster,
+    extension,
     gateway,
     gateway_class,
     grant,
     listener,
+    plugins,
     prefix,
     route,
     to,
@@ -197,11 +199,25 @@ def test_a_service_of_another_namespace_is_had_while_a_grant_is_there() -> None:
 
 
 def test_a_route_of_which_a_rule_cannot_be_followed_is_accepted_and_partially_invalid() -> None:
-    bad = to("web", matches=[prefix("/b")], filters=[{"type": "ExtensionRef", "extensionRef": {"name": "x"}}])
+    bad = to("web", matches=[prefix("/b")], filters=[{"type": "URLRewrite"}])
     written = route(to("web", matches=[prefix("/a")]), bad)
     (found,) = Cluster(service("web"), gateway(), written).parents(written)
     assert found["Accepted"] == "True Accepted"
     assert found["PartiallyInvalid"] == "True UnsupportedValue"
+
+
+def test_a_filter_whose_object_is_missing_or_wrong_is_a_reference_that_is_not_resolved() -> None:
+    written = route(to("web", filters=[extension("named")]), to("web", matches=[prefix("/b")]))
+    cluster = Cluster(service("web"), gateway(), written)
+    (found,) = cluster.parents(written)
+    assert (found["Accepted"], found["ResolvedRefs"]) == ("True Accepted", "False FilterNotFound")
+    cluster.apply(plugins("named", ("no-such-plugin", {})))
+    assert cluster.parents(written)[0]["ResolvedRefs"] == "False InvalidFilter"
+    cluster.apply(plugins("named", ("cors", {})))
+    assert cluster.parents(written)[0]["ResolvedRefs"] == "True ResolvedRefs"
+    unknown = route(to("web", filters=[extension("named", kind="Secret")]))
+    cluster.apply(unknown)
+    assert cluster.parents(unknown)[0]["ResolvedRefs"] == "False InvalidKind"
 
 
 def test_a_version_that_cannot_be_followed_is_not_accepted_while_the_last_good_one_is_served() -> None:

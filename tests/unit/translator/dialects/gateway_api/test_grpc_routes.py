@@ -61,7 +61,7 @@ def test_a_match_that_cannot_be_followed_takes_no_calls_and_is_named(match: Any,
     assert problem.field == f"spec.rules[0].matches[0].{field}"
 
 
-@pytest.mark.parametrize("kind", ["RequestRedirect", "URLRewrite", "CORS", "ExtensionRef"])
+@pytest.mark.parametrize("kind", ["RequestRedirect", "URLRewrite", "CORS"])
 def test_filters_of_http_routes_alone_are_refused(kind: str) -> None:
     (problem,) = problems_of(grpc_route(to("web", filters=[{"type": kind}])))
     assert (problem.reason, problem.field) == ("UnsupportedValue", "spec.rules[0].filters[0].type")

@@ -111,6 +111,7 @@ APISIX = Dialect(
         POD_LABELS,
         UPSTREAMS,
         PLUGIN_CONFIGS,
+        ROUTE_PLUGIN_CONFIGS,
         GATEWAY_PROXIES,
         GATEWAYS,
         GATEWAY_CLASSES,

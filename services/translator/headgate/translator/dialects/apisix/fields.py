@@ -359,8 +359,8 @@ GATEWAY_CONSUMER_FIELDS: Final = (
 ROUTE_PLUGIN_CONFIG_FIELDS: Final = (
     FieldVerdict(
         fields=("plugins[]",),
-        likeness=Likeness.UNUSED,
-        note="checked, and not in force: HTTPRoutes whose filters name it refuse the requests of that rule",
+        likeness=Likeness.SAME,
+        note="run for the rules of HTTPRoutes and GRPCRoutes whose filters name it, and for single backends",
     ),
 )
 BACKEND_POLICY_FIELDS: Final = (

@@ -4,10 +4,10 @@ What they say takes effect elsewhere; here is what their authors are told of the
 """
 
 from headgate.common.problems import Problem, Severity
-from headgate.common.resources import APISIX_PLUGIN_CONFIG, JsonObject, ObjectRef
+from headgate.common.resources import APISIX_PLUGIN_CONFIG, ROUTE_PLUGIN_CONFIG, JsonObject, ObjectRef
 from headgate.common.table import ConsumerGroup, Provenance
 from headgate.translator.dialects.apisix.context import Context, find_referenced
-from headgate.translator.dialects.apisix.document import PLUGIN_CONFIGS
+from headgate.translator.dialects.apisix.document import PLUGIN_CONFIGS, ROUTE_PLUGIN_CONFIGS
 from headgate.translator.dialects.apisix.labels import CONSUMER_GROUP, group_name, labels_of
 from headgate.translator.dialects.apisix.models.cluster import ClusterConfigSpec
 from headgate.translator.dialects.apisix.models.plugin import NamedPlugin, Plugin
@@ -15,7 +15,6 @@ from headgate.translator.dialects.apisix.plugins import read_all
 from headgate.translator.dialects.apisix.upstreams.backends import read_discovery
 from headgate.translator.dialects.apisix.upstreams.upstream import read_fields, read_upstream, settings_for
 from headgate.translator.fragments.fragment import Fragment
-from headgate.translator.fragments.status_part import TARGETS_NOT_SERVED
 from headgate.translator.manifests.models import Model
 from headgate.translator.manifests.reading import creation_time
 from headgate.translator.manifests.specs import Part, Spec, refuse, warn
@@ -78,8 +77,13 @@ def translate_plugin_config(ref: ObjectRef, manifest: JsonObject, context: Conte
 
 
 def translate_route_plugin_config(ref: ObjectRef, manifest: JsonObject, context: Context) -> Fragment:
-    """Return what is wrong with a PluginConfig of v1alpha1, and that nothing that names one is served."""
+    """Return what is wrong with a PluginConfig of v1alpha1."""
     problems: list[Problem] = []
+    _read_route_plugins(manifest, ref.namespace, context, problems)
+    return Fragment(identify(ref, manifest), problems=tuple(problems))
+
+
+def _read_route_plugins(manifest: JsonObject, namespace: str, context: Context, problems: list[Problem]) -> Plugins:
     spec = Spec(manifest.get("spec"), problems)
     parts = [
         Part(Plugin(name=part.value.name, config=part.value.config), part.field)
@@ -88,10 +92,7 @@ def translate_route_plugin_config(ref: ObjectRef, manifest: JsonObject, context:
     if not parts and not problems:
         problems.append(refuse("Required", "spec.plugins", "must be given: what the routes that name this run"))
     spec.rest(_NoMore, "plugins")
-    read_all(parts, ref.namespace, context, problems)
-    message = "checked, and not in force anywhere: HTTPRoutes and GRPCRoutes, which name it, are not served"
-    problems.append(Problem(severity=Severity.INFO, reason=TARGETS_NOT_SERVED, field="spec", message=message))
-    return Fragment(identify(ref, manifest), problems=tuple(problems))
+    return read_all(parts, namespace, context, problems)
 
 
 def translate_global_rule(ref: ObjectRef, manifest: JsonObject, context: Context) -> Fragment:
@@ -128,6 +129,8 @@ def translate_cluster_config(ref: ObjectRef, manifest: JsonObject, context: Cont
 def find_plugins(lookups: Lookups, target: BundleTarget) -> PluginBundle:
     """Return the plugins of an ApisixPluginConfig for an object that names one; metadata are those of its class."""
     kind, namespace, name, class_name = target
+    if kind is ROUTE_PLUGIN_CONFIG:
+        return _find_route_plugins(lookups, namespace, name)
     if kind is not APISIX_PLUGIN_CONFIG:
         return PluginBundle()
     context = Context(lookups, class_name)
@@ -139,6 +142,18 @@ def find_plugins(lookups: Lookups, target: BundleTarget) -> PluginBundle:
     parts = Spec(manifest.get("spec"), problems).each("plugins", Plugin)
     plugins = read_all(parts, namespace, context, problems)
     errors = [problem for problem in problems if problem.severity == "error"]
+    return PluginBundle(plugins.uses, plugins.backends, f"{what}: {errors[0]}" if errors else "")
+
+
+def _find_route_plugins(lookups: Lookups, namespace: str, name: str) -> PluginBundle:
+    """Return the plugins of a PluginConfig, for a route of Gateway API that names it."""
+    what = f"PluginConfig {namespace}/{name}"
+    document = lookups.get(ROUTE_PLUGIN_CONFIGS, namespace, name)
+    if document is None:
+        return PluginBundle(fault=f"{what} not found", is_missing=True)
+    problems: list[Problem] = []
+    plugins = _read_route_plugins(document.decode(), namespace, Context(lookups, metadata={}), problems)
+    errors = [problem for problem in problems if problem.severity is Severity.ERROR]
     return PluginBundle(plugins.uses, plugins.backends, f"{what}: {errors[0]}" if errors else "")
 
 

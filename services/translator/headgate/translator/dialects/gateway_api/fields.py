@@ -18,6 +18,10 @@ def _filter(name: str, field: str, is_: Likeness = Likeness.SAME, note: str = ""
     )
 
 
+_EXTENSIONS: Final = (
+    "a [Plugin](#plugins), or a PluginConfig of [Apache APISIX](apisix.md); while it cannot be followed, requests of "
+    "the rule answer 500, and so does the share of a backend"
+)
 GATEWAY_CLASS_FIELDS: Final = (
     _row(
         "controllerName",
@@ -120,15 +124,13 @@ HTTP_ROUTE_FIELDS: Final = (
         is_=Likeness.REFUSED,
         note="the share of the backend answers 500: write it in the filters of the rule",
     ),
+    _filter("`extensionRef`", "extensionRef", note=_EXTENSIONS),
     _row(
-        *(
-            f"rules[].{at}filters[].{name}"
-            for at in ("", "backendRefs[].")
-            for name in ("extensionRef", "externalAuth")
-        ),
+        "rules[].filters[].externalAuth",
+        "rules[].backendRefs[].filters[].externalAuth",
         is_=Likeness.REFUSED,
         note="requests of the rule answer 503, those of a backend 500",
-        label="`extensionRef`, `externalAuth`",
+        label="`externalAuth`",
     ),
     _row(
         "rules[].backendRefs",
@@ -172,13 +174,7 @@ GRPC_ROUTE_FIELDS: Final = (
         "requestMirror",
         note="several too, with `percent` or `fraction`; copies have bodies of 1 MiB at most",
     ),
-    _row(
-        "rules[].filters[].extensionRef",
-        "rules[].backendRefs[].filters[].extensionRef",
-        is_=Likeness.REFUSED,
-        note="calls of the rule are answered as with 503, those of a backend as with 500",
-        label="`extensionRef`",
-    ),
+    _filter("`extensionRef`", "extensionRef", note=_EXTENSIONS),
     _row(
         "rules[].backendRefs",
         is_=Likeness.SAME,

@@ -74,6 +74,14 @@ class Cors(Model):
     max_age: int = Field(default=5, ge=1)
 
 
+class ExtensionReference(Model):
+    """An object in the namespace of the route that says what is done."""
+
+    group: str
+    kind: Name
+    name: Name
+
+
 class RouteFilter(Model):
     """A filter: its type, and the field of that type."""
 
@@ -84,5 +92,5 @@ class RouteFilter(Model):
     url_rewrite: UrlRewrite | None = Field(default=None, alias="urlRewrite")
     request_mirror: RequestMirror | None = None
     cors: Cors | None = None
-    extension_ref: dict[str, Any] | None = None
+    extension_ref: ExtensionReference | None = None
     external_auth: dict[str, Any] | None = None

@@ -14,9 +14,10 @@ OF_HTTP: Final = (
     "URLRewrite",
     "RequestMirror",
     "CORS",
+    "ExtensionRef",
 )
 """Types of filters that are served for rules of HTTPRoutes."""
-OF_GRPC: Final = ("RequestHeaderModifier", "ResponseHeaderModifier", "RequestMirror")
+OF_GRPC: Final = ("RequestHeaderModifier", "ResponseHeaderModifier", "RequestMirror", "ExtensionRef")
 """The same of GRPCRoutes."""
 
 

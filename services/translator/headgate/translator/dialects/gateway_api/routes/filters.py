@@ -14,6 +14,7 @@ from headgate.common.problems import Problem
 from headgate.common.table import Mirror, PluginUse
 from headgate.translator.dialects.gateway_api.models.filters import (
     Cors,
+    ExtensionReference,
     HeaderModifier,
     HeaderValue,
     PathModifier,
@@ -25,6 +26,7 @@ from headgate.translator.dialects.gateway_api.models.filters import (
 from headgate.translator.dialects.gateway_api.routes.backends import find_service_port
 from headgate.translator.dialects.gateway_api.routes.context import RouteContext
 from headgate.translator.dialects.gateway_api.routes.cors import cors_use
+from headgate.translator.dialects.gateway_api.routes.extensions import find_extension
 from headgate.translator.dialects.gateway_api.routes.literals import literal
 from headgate.translator.dialects.gateway_api.routes.redirects import Origin, depends_on_origin, redirect_use
 from headgate.translator.fragments.fragment import BackendUse
@@ -37,6 +39,7 @@ _FIELDS: Final = {
     "URLRewrite": "url_rewrite",
     "RequestMirror": "request_mirror",
     "CORS": "cors",
+    "ExtensionRef": "extension_ref",
 }
 _WRITTEN: Final = {name: "urlRewrite" if name == "URLRewrite" else name[0].lower() + name[1:] for name in _FIELDS}
 _WRITTEN["CORS"] = "cors"
@@ -48,7 +51,9 @@ _PLACES: Final = {
     "CORS": "cors",
 }
 """In `Filters`, by type."""
-_OF_BACKENDS: Final = frozenset(("RequestHeaderModifier", "ResponseHeaderModifier", "URLRewrite", "RequestMirror"))
+_OF_BACKENDS: Final = frozenset(
+    ("RequestHeaderModifier", "ResponseHeaderModifier", "URLRewrite", "RequestMirror", "ExtensionRef")
+)
 
 
 class Filters(NamedTuple):
@@ -61,7 +66,9 @@ class Filters(NamedTuple):
     cors: Cors | None = None
     mirrors: tuple[Mirror, ...] = ()
     uses: tuple[BackendUse, ...] = ()
-    """Services that get copies."""
+    """Services that get copies, or that plugins refer to."""
+    extensions: tuple[PluginUse, ...] = ()
+    """Plugins of objects that filters name, in the order of these."""
 
     @property
     def replaces_prefix(self) -> bool:
@@ -92,6 +99,7 @@ class Filters(NamedTuple):
             yield PluginUse.of(ProxyRewriteConfig.model_validate(rewrite))
         if self.response_headers is not None:
             yield PluginUse.of(ResponseRewriteConfig.model_validate({"headers": _of_answers(self.response_headers)}))
+        yield from self.extensions
 
 
 def read_filters(
@@ -107,6 +115,7 @@ def read_filters(
     found: dict[str, object] = {}
     mirrors: list[Mirror] = []
     uses: list[BackendUse] = []
+    extensions: list[PluginUse] = []
     for index, each in enumerate(written):
         at = f"{field}[{index}]"
         value = _value_of(each, at, context.filter_types, own, is_of_backend=is_of_backend)
@@ -115,6 +124,11 @@ def read_filters(
             if service is not None:
                 mirrors.append(Mirror(upstream=service.use.upstream.key, share=_share(value)))
                 uses.append(service.use)
+        elif isinstance(value, ExtensionReference):
+            bundle = find_extension(value, f"{at}.extensionRef", context, own, is_of_backend=is_of_backend)
+            if bundle is not None:
+                extensions += bundle.uses
+                uses += bundle.backends
         elif value is not None and each.type in found:
             own.append(refuse("UnsupportedValue", f"{at}.type", "can be given once; put all of it into one", each.type))
         elif value is not None:
@@ -123,7 +137,7 @@ def read_filters(
         message = "RequestRedirect and URLRewrite exclude each other: take one of them away"
         own.append(refuse("IncompatibleFilters", field, message))
     said: dict[str, Any] = {_PLACES[name]: value for name, value in found.items()}
-    filters = Filters(**said, mirrors=tuple(mirrors), uses=tuple(uses))
+    filters = Filters(**said, mirrors=tuple(mirrors), uses=tuple(uses), extensions=tuple(extensions))
     own += _refused(filters, field) if not own else ()
     problems += own
     return None if own else filters

@@ -32,7 +32,7 @@ from headgate.translator.dialects.gateway_api.routes.sending import (
     timeouts_of,
     unfollowed,
 )
-from headgate.translator.dialects.gateway_api.routes.standing import status_parts
+from headgate.translator.dialects.gateway_api.routes.standing import REFERENCES, status_parts
 from headgate.translator.dialects.gateway_api.stored import read_facts
 from headgate.translator.fragments.fragment import BackendUse, Fragment, RouteClaim
 from headgate.translator.fragments.route_cost import MAX_COST, TOO_COSTLY, route_cost
@@ -160,7 +160,9 @@ def _refused(context: RouteContext, field: str, own: Sequence[Problem]) -> _Serv
     ref, kind = context.ref, context.kind
     reason = f"{kind} {ref.namespace}/{ref.name} refuses requests of {field}: {own[0]}"
     refusal = RefusalRef(ref.cluster, kind, ref.namespace, f"{ref.name}/{field}", reason)
-    return _Served(Filters(), (Backend(upstream=refusal.key),), (BackendUse(refusal, field, field),), is_refused=True)
+    plugins = (NO_SERVICE,) if any(problem.reason in REFERENCES for problem in own) else ()
+    backend = Backend(upstream=refusal.key, plugins=plugins)
+    return _Served(Filters(), (backend,), (BackendUse(refusal, field, field),), is_refused=True)
 
 
 def _destination(

@@ -5,11 +5,19 @@ from typing import Final
 
 from headgate.common.problems import Problem
 from headgate.common.status import ConditionType
+from headgate.translator.dialects.gateway_api.routes.extensions import FILTER_NOT_FOUND, INVALID_FILTER
 from headgate.translator.dialects.gateway_api.stored import RouteFacts
 from headgate.translator.fragments.status_part import SaidCondition, StatusPart
 
-_REFERENCES: Final = ("RefNotPermitted", "InvalidKind", "BackendNotFound", "UnsupportedProtocol")
-"""Reasons of what is wrong with references to Services."""
+REFERENCES: Final = (
+    "RefNotPermitted",
+    "InvalidKind",
+    "BackendNotFound",
+    "UnsupportedProtocol",
+    FILTER_NOT_FOUND,
+    INVALID_FILTER,
+)
+"""Reasons of what is wrong with references to Services, and to objects that filters name."""
 
 
 def status_parts(
@@ -22,7 +30,7 @@ def status_parts(
         refused: by the field of each that is ours, why the route is not accepted there; None if it is.
         problems: all that is wrong with the route.
     """
-    unresolved = [problem for problem in problems if problem.reason in _REFERENCES]
+    unresolved = [problem for problem in problems if problem.reason in REFERENCES]
     if unresolved:
         texts = "; ".join(map(str, unresolved))
         resolved = SaidCondition(ConditionType.RESOLVED_REFS, "False", unresolved[0].reason, texts)
