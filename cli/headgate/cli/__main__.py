@@ -43,6 +43,7 @@ SECTIONS = {
             ".audit:audit",
             "Say what a move costs, of files or a cluster: what is honoured, approximated, ignored, refused.",
         ),
+        "convert": LazyCommand(".convert:convert", "Turn Ingresses and other objects into manifests of Gateway API."),
     },
     "Look back, go back, look ahead": {
         "diff": LazyCommand(".diff:diff", "Say what differs between two revisions."),

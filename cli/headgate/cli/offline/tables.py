@@ -20,7 +20,7 @@ from headgate.translator.offline import Offline, translate_all
 from headgate.translator.settings import TranslatorSettings
 from headgate.watcher.objects.preparing import is_published, prepare_stripped
 from headgate.watcher.objects.secrets import throwaway_recipients
-from headgate.watcher.sources.manifests.files import FileObject, read_paths
+from headgate.watcher.sources.manifests.files import FileObject, ManifestRead, read_paths
 
 CLUSTER = "local"
 """As a watcher of manifests calls it by default, so that answers of files and of a gateway name the same objects."""
@@ -106,10 +106,26 @@ def translate_paths(
     Raises:
         SettingsError: the flags or variables cannot be used.
     """
-    settings = translator_settings(translator_flags)
+    return translate_read(read_all(paths, kinds), translator_flags, dialects)
+
+
+def read_all(paths: Sequence[Path], kinds: Kinds = ALL_KINDS) -> ManifestRead:
+    """Read files and folders as objects of the cluster `CLUSTER`."""
     with long_work() as progress:
         progress.begin("reading manifests")
-        read = read_paths(paths, cluster=CLUSTER, kinds=kinds)
+        return read_paths(paths, cluster=CLUSTER, kinds=kinds)
+
+
+def translate_read(
+    read: ManifestRead, translator_flags: Sequence[str] = (), dialects: Sequence[Dialect] = DIALECTS
+) -> OfflineTable:
+    """Translate objects that were read.
+
+    Raises:
+        SettingsError: the flags or variables cannot be used.
+    """
+    settings = translator_settings(translator_flags)
+    with long_work() as progress:
         progress.begin(f"translating {len(read.objects):,} objects")
         sealer = Sealer(CLUSTER, throwaway_recipients())
         made = (delta for one in read.objects if (delta := delta_of(one, sealer)))
