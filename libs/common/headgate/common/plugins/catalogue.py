@@ -72,6 +72,7 @@ from headgate.common.plugins.traffic.response_buffering import ResponseBuffering
 from headgate.common.plugins.traffic.traffic_split import TrafficSplitConfig
 from headgate.common.plugins.transformation.body_transformer import BodyTransformerConfig
 from headgate.common.plugins.transformation.compression import BrotliConfig, GzipConfig, ZstdConfig
+from headgate.common.plugins.transformation.content_type import ContentTypeConfig
 from headgate.common.plugins.transformation.degraphql import DegraphqlConfig
 from headgate.common.plugins.transformation.echo import EchoConfig
 from headgate.common.plugins.transformation.error_page import ErrorPageConfig
@@ -108,6 +109,7 @@ CONFIGS: Mapping[str, type[PluginConfig]] = MappingProxyType(
             ClientCertificateConfig,
             ClientControlConfig,
             ConsumerRestrictionConfig,
+            ContentTypeConfig,
             CorsConfig,
             CsrfConfig,
             DatadogConfig,

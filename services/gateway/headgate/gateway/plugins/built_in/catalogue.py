@@ -74,6 +74,7 @@ from headgate.gateway.plugins.built_in.transformation.body_transformer.plugin im
 from headgate.gateway.plugins.built_in.transformation.compression.brotli import Brotli
 from headgate.gateway.plugins.built_in.transformation.compression.gzip import Gzip
 from headgate.gateway.plugins.built_in.transformation.compression.zstd import Zstd
+from headgate.gateway.plugins.built_in.transformation.content_type import ContentType
 from headgate.gateway.plugins.built_in.transformation.degraphql import Degraphql
 from headgate.gateway.plugins.built_in.transformation.echo import Echo
 from headgate.gateway.plugins.built_in.transformation.error_page import ErrorPage
@@ -108,6 +109,7 @@ _ALL: tuple[type[Plugin[Any]], ...] = (
     ClientCertificate,
     ClientControl,
     ConsumerRestriction,
+    ContentType,
     Cors,
     Csrf,
     Datadog,

@@ -405,6 +405,17 @@ class Response:
             raise BodyTooLarge(f"body of {len(body)} bytes where {limit} are taken")
         return body
 
+    async def peek_body(self, size: int, seconds: float) -> bytes:
+        """Return how the body begins, without holding back the rest: what is there once `size` bytes are, or its end,
+        or that time has passed.
+
+        For `on_response`. Of a plugin's answer that streams nothing is known.
+        """
+        body = self.body
+        if body is not None:
+            return body
+        return b"" if self.stream is not None else await self._source.peek_answer(size, seconds)
+
     @property
     def is_bodiless(self) -> bool:
         """No body whatever the method: 1xx, 204, 304."""

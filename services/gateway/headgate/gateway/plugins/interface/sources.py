@@ -28,6 +28,9 @@ class AnswerSource(Protocol):
             BodyTooLarge: it is longer than `limit` bytes.
         """
 
+    async def peek_answer(self, size: int, seconds: float) -> bytes:
+        """Wait for the first bytes of the body, and return what is there by then; it goes out all the same."""
+
 
 class BodyStream(Protocol):
     """The body of a plugin's answer that is not there as a whole yet."""
@@ -94,6 +97,10 @@ class NoBody:
         return b""
 
     async def read_answer(self, limit: int) -> bytes:
+        """Return nothing."""
+        return b""
+
+    async def peek_answer(self, size: int, seconds: float) -> bytes:
         """Return nothing."""
         return b""
 

@@ -45,6 +45,10 @@ class AnswerRun:
         self._timer: asyncio.TimerHandle | None = None
         self._read: asyncio.Future[bytes] | None = None
         """For a hook that waits for the whole answer."""
+        self._peek: asyncio.Future[None] | None = None
+        """For a hook that waits for its beginning."""
+        self._peek_size = 0
+        """Bytes of that beginning that are awaited."""
         self._counted = 0
         """Bytes of that answer that are counted among all bodies that the worker holds."""
         self._room = 0
@@ -106,7 +110,7 @@ class AnswerRun:
     def _prepare(self, response: Response) -> None:
         """Put an answer that is there as a whole in the place of whatever was awaited."""
         self._wait.call_off()
-        self._read = None
+        self._read = self._peek = None
         self._close_stream()
         self._stream = response.stream
         self.has_begun = True
@@ -193,6 +197,8 @@ class AnswerRun:
             self._held.append((payload, done, trailers))
             if self._read is not None:
                 self._count(payload, done=done)
+            elif self._peek is not None:
+                self._look()
             elif not self._is_held and self._timer is None:
                 self._send_held()
             return
@@ -221,6 +227,29 @@ class AnswerRun:
         if not waiting.done():
             self._exchange.resume_upstream()
         return await waiting
+
+    async def peek_answer(self, size: int, seconds: float) -> bytes:
+        """Wait for the beginning of the answer's body; the `AnswerSource` of the response."""
+        if self._bodiless:
+            return b""
+        self._peek = asyncio.get_running_loop().create_future()
+        self._peek_size = size
+        self._look()
+        if not self._peek.done():
+            self._exchange.resume_upstream()
+            await asyncio.wait((self._peek,), timeout=seconds)
+            self._exchange.pause_upstream()
+        self._peek = None
+        return b"".join([part for part, _, _ in self._held])
+
+    def _look(self) -> None:
+        """Let the hook that waits for the answer's beginning go on once that is there."""
+        waiting = self._peek
+        if waiting is None or waiting.done():
+            return
+        if sum([len(part) for part, _, _ in self._held]) >= self._peek_size or self._held[-1][1]:
+            self._exchange.pause_upstream()
+            waiting.set_result(None)
 
     def _count(self, payload: bytes, *, done: bool) -> None:
         """Let the hook that waits for the whole answer go on once all of it is there, or too much."""
@@ -290,7 +319,7 @@ class AnswerRun:
     def finish(self) -> None:
         """Let go of everything, as the request is over."""
         self._is_over = True
-        self._read = None
+        self._read = self._peek = None
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

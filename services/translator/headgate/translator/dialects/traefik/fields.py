@@ -228,7 +228,7 @@ MIDDLEWARE_FIELDS: Final = (
         is_=Likeness.UNUSED,
         note="without effect in Traefik 3 too: use `permissionsPolicy`, `redirectScheme` and `redirectRegex`",
     ),
-    _row("contentType", is_=Likeness.UNUSED, note="types of answers are never guessed"),
+    _row("contentType", is_=Likeness.SAME, note="by the table of Go, from the first 512 bytes at most"),
 )
 TCP_ROUTE_FIELDS: Final = (
     _row("ingressClassName", is_=Likeness.SAME, note="as of IngressRoutes"),

@@ -72,7 +72,13 @@ def test_a_middleware_that_cannot_be_followed_refuses_the_route(spec: Any, reaso
 
 @pytest.mark.parametrize(
     "spec",
-    [{"stripPrefix": {}}, {"stripPrefixRegex": {}}, {"rateLimit": {}}, {"contentType": {}}, pages(status=[])],
+    [
+        {"stripPrefix": {}},
+        {"stripPrefixRegex": {}},
+        {"rateLimit": {}},
+        {"contentType": {"autoDetect": False}},
+        pages(status=[]),
+    ],
 )
 def test_a_middleware_may_have_nothing_to_do(spec: Any) -> None:
     assert with_middleware(**spec).plugins == []

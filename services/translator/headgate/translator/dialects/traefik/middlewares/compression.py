@@ -1,4 +1,4 @@
-"""The middleware `compress`, as `gzip`, `brotli` and `zstd` say it."""
+"""The middlewares `compress`, as `gzip`, `brotli` and `zstd` say it, and `contentType`."""
 
 from typing import Any, Final
 
@@ -8,9 +8,10 @@ from headgate.common.plugins.transformation.compression import (
     GzipConfig,
     ZstdConfig,
 )
+from headgate.common.plugins.transformation.content_type import ContentTypeConfig
 from headgate.common.table import PluginUse
 from headgate.translator.dialects.traefik.middlewares.making import Making, Unfollowed
-from headgate.translator.dialects.traefik.models.exchanges import Compress
+from headgate.translator.dialects.traefik.models.exchanges import Compress, ContentType
 
 _PLUGINS: Final[dict[str, type[CompressionConfig]]] = {"gzip": GzipConfig, "br": BrotliConfig, "zstd": ZstdConfig}
 _LEAST: Final = 1024
@@ -48,3 +49,8 @@ def compress(written: Compress, making: Making) -> tuple[PluginUse, ...]:
 
 def _media_type(text: str) -> str:
     return text.partition(";")[0].strip().lower()
+
+
+def content_type(written: ContentType, making: Making) -> tuple[PluginUse, ...]:
+    """Find the types of answers by their content, unless the deprecated field says not to."""
+    return () if written.auto_detect is False else (PluginUse.of(ContentTypeConfig()),)

@@ -11,7 +11,7 @@ from headgate.common.problems import Problem
 from headgate.common.resources import JsonObject
 from headgate.common.table import PluginUse
 from headgate.translator.dialects.traefik.middlewares import breaking, guards, resending, rewriting
-from headgate.translator.dialects.traefik.middlewares.compression import compress
+from headgate.translator.dialects.traefik.middlewares.compression import compress, content_type
 from headgate.translator.dialects.traefik.middlewares.error_pages import error_pages
 from headgate.translator.dialects.traefik.middlewares.forward_auth import forward_auth
 from headgate.translator.dialects.traefik.middlewares.headers import headers
@@ -46,10 +46,9 @@ _MAKERS: Final[Mapping[str, Callable[[Any, Making], Made | tuple[PluginUse, ...]
     "errors": error_pages,
     "forward_auth": forward_auth,
     "retry": resending.retry,
-    "content_type": lambda written, making: (),
+    "content_type": content_type,
 }
-"""By the fields of the model; most stand for plugins alone. Types of answers are never guessed here, so that there is
-nothing to do for the last."""
+"""By the fields of the model; most stand for plugins alone."""
 
 
 def read_spec(manifest: JsonObject, problems: list[Problem]) -> MiddlewareSpec | None:
