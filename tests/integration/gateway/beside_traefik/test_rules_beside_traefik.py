@@ -32,6 +32,33 @@ CASES: dict[str, tuple[Sequence[Router], Sequence[tuple[Asked, str]]]] = {
             (Asked(target="/Products"), "404"),
         ],
     ),
+    "headers are those that the client sent, whether servers get them or not": (
+        [
+            Router("Header(`Upgrade`, `websocket`)"),
+            Router("HeaderRegexp(`Connection`, `(?i)^upgrade$`)"),
+            Router("Header(`Te`, `trailers`)"),
+            Router("Header(`Keep-Alive`, `timeout=5`)"),
+            Router("Header(`Content-Length`, `0`)"),
+            Router("Header(`X-Request-Id`, `mine`)"),
+            Router("Header(`Proxy-Authorization`, `Basic x`)"),
+            Router("Header(`X-Forwarded-Proto`, `http`) && Path(`/forwarded`)"),
+            Router("!Header(`Upgrade`, `h2c`) && Path(`/not`)"),
+        ],
+        [
+            (Asked(headers=("Upgrade: websocket",)), "r0"),
+            (Asked(headers=("Upgrade: WebSocket",)), "404"),
+            (Asked(headers=("Connection: Upgrade", "Upgrade: websocket")), "r1"),
+            (Asked(headers=("connection: keep-alive, Upgrade",)), "404"),
+            (Asked(headers=("TE: trailers",)), "r2"),
+            (Asked(headers=("Keep-Alive: timeout=5",)), "r3"),
+            (Asked(headers=("Content-Length: 0",)), "r4"),
+            (Asked(headers=("X-Request-ID: mine",)), "r5"),
+            (Asked(headers=("Proxy-Authorization: Basic x",)), "r6"),
+            (Asked(target="/forwarded"), "r7"),
+            (Asked(target="/not"), "r8"),
+            (Asked(target="/not", headers=("Upgrade: h2c",)), "404"),
+        ],
+    ),
     "escapes are decoded, but those of reserved characters": (
         [
             Router("Path(`/a b`)"),

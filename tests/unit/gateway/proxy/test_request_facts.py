@@ -164,6 +164,15 @@ def test_a_body_that_comes_later_is_read_then() -> None:
     assert field(facts, "a") == "1"
 
 
+def test_what_ends_at_the_gateway_is_what_the_client_sent() -> None:
+    facts = request_facts(headers={"X-A": "1"})
+    facts.found = (b"Upgrade", b"connection", b"Connection", b"X-B"), (b"WebSocket ", b"Upgrade", b"x-b", b"2")
+    assert facts.header(b"upgrade") == b"WebSocket"
+    assert (facts.header(b"connection"), facts.header_values(b"connection")) == (b"Upgrade, x-b", [b"Upgrade", b"x-b"])
+    assert [facts.header(name) for name in (b"x-a", b"x-b", b"te")] == [b"1", None, None]
+    assert facts.header_values(b"te") == []
+
+
 async def test_an_exchange_tells_routes_what_the_upstream_will_see() -> None:
     seen: list[RequestFacts] = []
     async with proxied() as running:

@@ -9,6 +9,11 @@ from typing import Final
 from headgate.gateway.proxy.heads.body_fields import BodyFields, read_pairs, read_values
 
 _BLANKS: Final = b" \t"
+_ENDING_HERE: Final = frozenset(
+    b"connection upgrade te keep-alive proxy-connection proxy-authorization http2-settings "
+    b"content-length expect x-request-id".split()
+)
+"""Fields that upstreams do not get as they were sent: what of them is asked is what the client sent."""
 
 
 class RequestFacts:
@@ -33,6 +38,7 @@ class RequestFacts:
         "chosen",
         "client",
         "consumer",
+        "found",
         "host",
         "lines",
         "method",
@@ -58,6 +64,8 @@ class RequestFacts:
         """As routes are asked for it, without the query."""
         self.query: bytes = b"" if cut < 0 else target[cut + 1 :]
         """As sent, without `?`."""
+        self.found: tuple[tuple[bytes, ...], tuple[bytes, ...]] = ((), ())
+        """Names and values of the fields as they came, whether they go on or not."""
         self.transport: bytes = scheme
         """`https` if the gateway's own connection speaks TLS, else `http`."""
         self.body: bytes | None = None
@@ -93,7 +101,8 @@ class RequestFacts:
         needle = b"\r\n" + name + b":"
         at = folded.find(needle)
         if at < 0:
-            return None
+            ended = self._ended(name)
+            return b", ".join(ended) if ended else None
         value = self._value(at + len(needle))
         at = folded.find(needle, at + 2)
         while at >= 0:
@@ -111,10 +120,19 @@ class RequestFacts:
         folded, needle = self._folded, b"\r\n" + name + b":"
         found: list[bytes] = []
         at = folded.find(needle)
+        if at < 0:
+            return self._ended(name)
         while at >= 0:
             found.append(self._value(at + len(needle)))
             at = folded.find(needle, at + 2)
         return found
+
+    def _ended(self, name: bytes) -> list[bytes]:
+        """Return the values of a field that ends at the gateway; none of another one."""
+        if name not in _ENDING_HERE:
+            return []
+        names, values = self.found
+        return [value.strip(_BLANKS) for found, value in zip(names, values, strict=True) if found.lower() == name]
 
     def _value(self, start: int) -> bytes:
         """Return the value that begins at an offset of the folded lines."""

@@ -30,6 +30,7 @@ class RequestFields(Head):
         "expects_continue",
         "forwarded",
         "forwarded_host",
+        "found",
         "host",
         "host_line",
         "passes_claims",
@@ -45,6 +46,8 @@ class RequestFields(Head):
         """Value of Host as sent."""
         self.forwarded_host = b""
         """That the upstream gets in its place, as a trusted proxy forwarded it. The gateway decides nothing by it."""
+        self.found: tuple[tuple[bytes, ...], tuple[bytes, ...]] = ((), ())
+        """Names and values of all fields as sent, those of framing and connection too."""
         self.expects_continue = False
         self.request_id = b""
         self.forwarded: dict[bytes, bytes] = {}

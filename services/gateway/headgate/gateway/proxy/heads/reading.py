@@ -25,6 +25,7 @@ def read_request_fields(found: Fields, max_count: int, rules: RequestRules = ALL
     names, values = found
     shape = rules.shapes.get(names) or new_shape(names, max_count, 431, rules.shapes, rules.taker)
     fields = RequestFields()
+    fields.found = found
     if shape.agent >= 0:
         fields.agent = values[shape.agent]
     if shape.referer >= 0:
