@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 from headgate.common.table.base import Entry
 from headgate.common.table.mirror import Mirror
 from headgate.common.table.plugin_use import PluginUse
-from headgate.common.table.sending import Timeouts
+from headgate.common.table.sending import Retries, Timeouts
 
 _NO_TIMEOUTS = Timeouts()
 
@@ -29,6 +29,10 @@ class Backend(Entry):
     timeouts: Timeouts = Timeouts()
     """What is given here stands in the place of the route's. `request_s` begins when the backend is chosen, and
     bounds the rest of the request."""
+    retries: Retries | None = None
+    """In the place of the route's, once the backend is chosen."""
+    keeps_body: int = Field(default=0, ge=0)
+    """As `Route.keeps_body`: once the backend is chosen, bodies of so many bytes are read before they go there."""
 
     @model_validator(mode="after")
     def _has_one_target(self) -> Self:
@@ -44,4 +48,6 @@ class Backend(Entry):
     @property
     def is_plain(self) -> bool:
         """Whether it is an upstream, and nothing besides is said of it."""
-        return not (self.group or self.session_name or self.plugins or self.mirrors) and self.timeouts == _NO_TIMEOUTS
+        is_sent_once = self.retries is None and not self.keeps_body
+        says_nothing = not (self.group or self.session_name or self.plugins or self.mirrors)
+        return says_nothing and is_sent_once and self.timeouts == _NO_TIMEOUTS

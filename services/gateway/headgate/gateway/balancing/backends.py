@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from headgate.gateway.balancing.groups import GroupHolder
     from headgate.gateway.proxy.heads.facts import RequestFacts
     from headgate.gateway.proxy.hooks import RequestHooks
+    from headgate.gateway.proxy.policies import RetryPolicy
     from headgate.gateway.proxy.request_source import RequestSource
 
 NO_TIMEOUTS = Timeouts()
@@ -40,7 +41,17 @@ class TakesRequests(Protocol):
 class CompiledBackend:
     """One backend: an upstream or a group, and what is done on the way there."""
 
-    __slots__ = ("group", "hooks", "keeps_sessions", "session_name", "timeouts", "token", "upstream")
+    __slots__ = (
+        "group",
+        "hooks",
+        "keeps_body",
+        "keeps_sessions",
+        "retries",
+        "session_name",
+        "timeouts",
+        "token",
+        "upstream",
+    )
 
     def __init__(
         self,
@@ -48,6 +59,8 @@ class CompiledBackend:
         hooks: "RequestHooks | None" = None,
         timeouts: Timeouts = NO_TIMEOUTS,
         *,
+        retries: "RetryPolicy | None" = None,
+        keeps_body: int = 0,
         keeps_sessions: bool = True,
         session_name: str = "",
     ) -> None:
@@ -57,6 +70,10 @@ class CompiledBackend:
         self.group = None if isinstance(target, UpstreamHolder) else target
         self.hooks = hooks
         self.timeouts = timeouts
+        self.retries = retries
+        """In the place of the route's; None: those of the route."""
+        self.keeps_body = keeps_body
+        """Bytes of a body that is read before it is passed on; 0: as the route says."""
         self.session_name = session_name.encode()
         """By which cookies of Traefik know it; empty: none do."""
         self.token = traefik_token(self.session_name) if session_name else target.token
@@ -72,7 +89,12 @@ class CompiledBackend:
     @property
     def is_plain(self) -> bool:
         """Whether nothing is to be done on the way there."""
-        return self.upstream is not None and self.hooks is None and self.timeouts == NO_TIMEOUTS
+        return self.upstream is not None and self.hooks is None and not self.changes_sending
+
+    @property
+    def changes_sending(self) -> bool:
+        """Whether requests are sent otherwise than the route says."""
+        return self.retries is not None or self.keeps_body > 0 or self.timeouts != NO_TIMEOUTS
 
     @property
     def unavailable(self) -> str:

@@ -7,8 +7,7 @@ session is given up with its backend.
 from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from headgate.common.table import Timeouts
-from headgate.gateway.balancing.backends import NO_TIMEOUTS, BackendSet, CompiledBackend
+from headgate.gateway.balancing.backends import BackendSet, CompiledBackend
 from headgate.gateway.balancing.sessions import StickySession
 
 if TYPE_CHECKING:
@@ -65,12 +64,14 @@ class Way:
     def is_plain(self) -> bool:
         """Whether nothing is to be done on the way."""
         is_done = self.ahead is None
-        return is_done and all(step.backend.hooks is None and not step.among.statuses for step in self.steps)
+        return is_done and not any(
+            step.backend.hooks is not None or step.backend.keeps_body or step.among.statuses for step in self.steps
+        )
 
     @property
-    def timeouts(self) -> Iterator[Timeouts]:
-        """Those of the backends on the way that say something of them, the outermost first."""
-        return (step.backend.timeouts for step in self.steps if step.backend.timeouts != NO_TIMEOUTS)
+    def sending(self) -> Iterator[CompiledBackend]:
+        """The backends on the way that say how requests are sent, the outermost first."""
+        return (step.backend for step in self.steps if step.backend.changes_sending)
 
     @property
     def unavailable(self) -> str:

@@ -27,6 +27,7 @@ from headgate.gateway.errors import BadMatch
 from headgate.gateway.model.steps import Steps
 from headgate.gateway.plugins.interface.errors import PluginRefused
 from headgate.gateway.table.conditions import compile_condition
+from headgate.gateway.table.policies import compile_retries
 
 if TYPE_CHECKING:
     from headgate.gateway.proxy.hooks import RequestHooks
@@ -119,7 +120,14 @@ def bind_backend(
     hooks, mirrors = None, (*backend.mirrors, *mirrors)
     if backend.plugins or mirrors:
         hooks = yield from make_hooks(backend.plugins, scope, path, owner, mirrors, of_backend=True)
-    return CompiledBackend(holders.target(backend), hooks, backend.timeouts, session_name=backend.session_name)
+    return CompiledBackend(
+        holders.target(backend),
+        hooks,
+        backend.timeouts,
+        retries=compile_retries(backend.retries) if backend.retries is not None else None,
+        keeps_body=backend.keeps_body,
+        session_name=backend.session_name,
+    )
 
 
 def bind_route(route: Route, holders: Holders, make_hooks: MakeHooks, scope: str) -> Steps[RouteBackends]:

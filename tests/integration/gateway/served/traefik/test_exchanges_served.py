@@ -1,5 +1,6 @@
 """Middlewares about how requests and answers are passed on, from manifests to the wire."""
 
+import asyncio
 import gzip
 from collections.abc import AsyncIterator
 from typing import Any
@@ -175,6 +176,21 @@ async def test_a_missing_service_of_errors_leaves_the_error_and_is_reported(erro
 # retry
 
 
+PLACES = pytest.mark.parametrize("place", ["route", "child", "service"])
+
+
+def used_at(made: World, place: str, **spec: Any) -> None:
+    """Have a middleware on a route, on one below another, or on the service of a route."""
+    own = {"middlewares": [{"name": "m"}]}
+    service = {"name": "web", "port": 80, **(own if place == "service" else {})}
+    listed = {"middlewares": ["m"]} if place != "service" else {}
+    below = {"parentRefs": [{"name": "above"}]} if place == "child" else {}
+    made.proxy.apply(middleware("m", **spec), route(rule(ANY, service, **listed), spec=below))
+    if place == "child":
+        made.proxy.apply(route({"match": ANY, "kind": "Rule"}, name="above"))
+
+
+@PLACES
 @pytest.mark.parametrize(
     ("spec", "method", "body", "statuses", "count"),
     [
@@ -191,18 +207,19 @@ async def test_a_missing_service_of_errors_leaves_the_error_and_is_reported(erro
         ({"attempts": 3, "status": ["500"], "timeout": "1ns"}, "GET", None, "500", 1),
     ],
 )
-async def test_retry(spec: Any, method: str, body: bytes | None, statuses: str, count: int) -> None:
+async def test_retry(place: str, spec: Any, method: str, body: bytes | None, statuses: str, count: int) -> None:
     failed = answer("500 Oh")
     async with world(web=by_path(index=[failed, failed, answer()])) as made:
-        used(made, {"retry": spec})
+        used_at(made, place, retry=spec)
         got = await (made.proxy.get(method=method) if body is None else made.proxy.post(body, method=method))
         assert str(got.status) == statuses
         assert len(made.servers["web"].heads) == count
 
 
-async def test_a_body_that_is_longer_than_what_is_kept_is_passed_on_as_it_comes() -> None:
+@PLACES
+async def test_a_body_that_is_longer_than_what_is_kept_is_passed_on_as_it_comes(place: str) -> None:
     async with world(web=by_path(index=[answer("500 Oh"), answer()])) as made:
-        used(made, {"retry": {"attempts": 2, "status": ["500"], "maxRequestBodyBytes": 10}})
+        used_at(made, place, retry={"attempts": 2, "status": ["500"], "maxRequestBodyBytes": 10})
         client = await made.proxy.proxy.connect()
         await client.send(f"PUT / HTTP/1.1\r\nHost: {HOST}\r\nTransfer-Encoding: chunked\r\n\r\n".encode())
         await client.send(b"c\r\nabcdefghijkl\r\n")
@@ -213,9 +230,24 @@ async def test_a_body_that_is_longer_than_what_is_kept_is_passed_on_as_it_comes(
         assert b"\r\ntransfer-encoding: chunked" in head.lower()
 
 
+@PLACES
+async def test_a_body_that_comes_in_pieces_is_sent_again(place: str) -> None:
+    async with world(web=by_path(index=[answer("500 Oh"), answer()])) as made:
+        used_at(made, place, retry={"attempts": 2, "status": ["500"]})
+        client = await made.proxy.proxy.connect()
+        await client.send(f"PUT / HTTP/1.1\r\nHost: {HOST}\r\nTransfer-Encoding: chunked\r\n\r\n".encode())
+        await client.send(b"4\r\nabcd\r\n")
+        await asyncio.sleep(0.05)
+        assert made.servers["web"].heads == []
+        await client.send(b"6\r\nghijkl\r\n0\r\n\r\n")
+        assert (await client.head()).startswith(b"HTTP/1.1 200")
+        assert [b"content-length: 10" in head.lower() for head in made.servers["web"].heads] == [True, True]
+
+
 # buffering
 
 
+@PLACES
 @pytest.mark.parametrize(
     ("spec", "path", "body", "status"),
     [
@@ -226,13 +258,14 @@ async def test_a_body_that_is_longer_than_what_is_kept_is_passed_on_as_it_comes(
         ({"memRequestBodyBytes": 10, "memResponseBodyBytes": 10}, "/long", b"x", 200),
     ],
 )
-async def test_buffering(spec: Any, path: str, body: bytes, status: int) -> None:
+async def test_buffering(place: str, spec: Any, path: str, body: bytes, status: int) -> None:
     async with world(web=by_path(fine=answer(), long=answer("200 OK", TEXT))) as made:
-        used(made, {"buffering": spec})
+        used_at(made, place, buffering=spec)
         got = await made.proxy.post(body, path)
         assert got.status == status
 
 
+@PLACES
 @pytest.mark.parametrize(
     ("expression", "status", "count"),
     [
@@ -243,9 +276,11 @@ async def test_buffering(spec: Any, path: str, body: bytes, status: int) -> None
         ("ResponseCode() == 503 && Attempts() < 0", "503 Oh", 1),
     ],
 )
-async def test_buffering_sends_requests_again_by_an_expression(expression: str, status: str, count: int) -> None:
+async def test_buffering_sends_requests_again_by_an_expression(
+    place: str, expression: str, status: str, count: int
+) -> None:
     async with world(web=by_path(index=answer(status))) as made:
-        used(made, {"buffering": {"retryExpression": expression}})
+        used_at(made, place, buffering={"retryExpression": expression})
         got = await made.proxy.post(b"x")
         assert got.status == int(status[:3])
         assert len(made.servers["web"].heads) == count
@@ -286,8 +321,12 @@ async def test_errors_without_a_status_replace_nothing(errors: World) -> None:
     assert errors.proxy.problems(middleware("m0")) == []
 
 
-async def test_retry_of_one_service_among_several_closes_the_route(errors: World) -> None:
-    used_by_service = {"name": "web", "port": 80, "middlewares": [{"name": "m"}]}
-    errors.proxy.apply(middleware("m", retry={"attempts": 2}), route(rule(ANY, used_by_service)))
-    assert await errors.proxy.status("/fine") == 503
-    assert errors.proxy.errors(route()) == ["UnsupportedMiddleware"]
+async def test_retries_of_one_service_among_several_are_for_it_alone() -> None:
+    def alone(name: str) -> Any:
+        return {"name": name, "port": 80, "middlewares": [{"name": "m"}] if name == "again" else []}
+
+    async with world(again=by_path(index=answer("500 Oh")), once=by_path(index=answer("500 Oh"))) as made:
+        spec = {"attempts": 3, "status": ["500"]}
+        made.proxy.apply(middleware("m", retry=spec), route(rule(ANY, alone("again"), alone("once"))))
+        assert [await made.proxy.status() for _ in range(4)] == [500] * 4
+        assert {name: len(server.heads) for name, server in made.servers.items()} == {"again": 6, "once": 2}

@@ -272,6 +272,10 @@ class Request:
             raise BodyTooLarge(f"body of {len(self.body)} bytes where {limit} are taken")
         return self.body
 
+    async def hold_body(self, limit: int) -> None:
+        """Wait for the whole body, so that it can be sent again; one with more than `limit` bytes is not waited for."""
+        await self._source.hold_body(limit)
+
     def forget_source(self) -> None:
         """Let go of the client's connection and of the answer: the request has ended."""
         self._source = self._wire = _NO_BODY

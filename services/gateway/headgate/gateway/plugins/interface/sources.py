@@ -17,6 +17,9 @@ class BodySource(Protocol):
             BodyTooLarge: it is longer than `limit` bytes.
         """
 
+    async def hold_body(self, limit: int) -> None:
+        """Wait for the whole body, unless it is longer than `limit` bytes: that goes on as it comes."""
+
 
 class AnswerSource(Protocol):
     """Where the rest of an answer's body comes from: the upstream's connection."""
@@ -95,6 +98,9 @@ class NoBody:
     async def read_body(self, limit: int) -> bytes:
         """Return nothing."""
         return b""
+
+    async def hold_body(self, limit: int) -> None:
+        """Do nothing."""
 
     async def read_answer(self, limit: int) -> bytes:
         """Return nothing."""

@@ -115,7 +115,14 @@ class BackendStage:
         self._way = way
         self._exchange.route = self._route
         go_way(self._exchange, way, has_hooks=True)
+        keeps = max([step.backend.keeps_body for step in way.steps[common:]], default=0)
+        if keeps and request.body is None and not self._exchange.request_done:
+            return self._behind(self._hold(request, keeps), partial(self._ask, way.steps, common, request))
         return self._ask(way.steps, common, request)
+
+    async def _hold(self, request: Request, limit: int) -> None:
+        """Wait for a body that can be sent again."""
+        await request.hold_body(limit)
 
     def _ask(self, steps: Sequence[Step], first: int, request: Request) -> Outcome:
         for index, step in enumerate(steps[first:], first):

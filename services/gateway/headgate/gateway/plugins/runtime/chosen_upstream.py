@@ -64,13 +64,20 @@ class ChosenWay:
         self.policies = policies
         self.traffic: RouteTraffic | None = None
         """Looked up for each request: it is that of the pair of route and upstream."""
-        for timeouts in way.timeouts:
+        for backend in way.sending:
+            timeouts = backend.timeouts
             self.connect_timeout_s = timeouts.connect_s or self.connect_timeout_s
             self.send_timeout_s = timeouts.send_s or self.send_timeout_s
             self.read_timeout_s = timeouts.read_s or self.read_timeout_s
             self.request_s = timeouts.request_s or self.request_s
-            if timeouts.idle_s is not None and self.policies is not None:
-                self.policies = replace(self.policies, idle_s=timeouts.idle_s)
+            before = self.policies
+            if before is not None:
+                self.policies = replace(
+                    before,
+                    idle_s=before.idle_s if timeouts.idle_s is None else timeouts.idle_s,
+                    retries=backend.retries or before.retries,
+                    keeps_body=backend.keeps_body or before.keeps_body,
+                )
 
     def choose(self, tried: "Collection[EndpointPool]", source: "RequestSource") -> "EndpointPool | None":
         """Choose an endpoint where the way leads."""

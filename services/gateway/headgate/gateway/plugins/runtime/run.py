@@ -262,6 +262,17 @@ class PluginRun(HookRun):
             self.body_read(exchange.body.at_hand())
         return await waiting
 
+    async def hold_body(self, limit: int) -> None:
+        """Wait for a body that can be held; the `BodySource` of the request."""
+        exchange = self._exchange
+        keeps = min(limit, exchange.context.config.max_buffered)
+        if exchange.request_done or max(exchange.fields.content_length, exchange.body.size) > keeps:
+            return
+        waiting: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        self._body_read = waiting
+        exchange.intake.hold(keeps, passes_on=True)
+        await waiting
+
     def fact(self, name: str) -> str:
         """Look at the connections; the `Wire` of the request."""
         exchange = self._exchange

@@ -43,8 +43,8 @@ ROUTE_FIELDS: Final = (
     _row(
         "parentRefs",
         is_=Likeness.STRICTER,
-        note="rules are asked behind the middlewares of the routes above; a child with `entryPoints`, `tls`, `retry` "
-        "or `buffering` answers 503",
+        note="rules are asked behind the middlewares of the routes above; a child with `entryPoints` or `tls` answers "
+        "503. `retry` and `buffering` of a child stand in the place of those above",
     ),
     _row(
         "routes[].match",
@@ -180,7 +180,7 @@ MIDDLEWARE_FIELDS: Final = (
     _row(
         "retry",
         is_=Likeness.SAME,
-        note="of a route, and not of one of its services; at most 101 attempts, each at another server if there is one",
+        note="of a route, or of one of its services; at most 101 attempts, each at another server if there is one",
     ),
     _row("stripPrefix.forceSlash", is_=Likeness.UNUSED, note="deprecated; a path always begins with a slash"),
     _row(

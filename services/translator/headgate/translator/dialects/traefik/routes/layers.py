@@ -16,8 +16,7 @@ from headgate.common.problems import Problem
 from headgate.common.resources import JsonObject, ObjectRef
 from headgate.common.table import Backend, BackendGroup, Choice, FirstMatch, Provenance, Weighted
 from headgate.translator.dialects.traefik.document import BY_PARENT, INGRESS_ROUTES, is_ours
-from headgate.translator.dialects.traefik.middlewares.following import in_order
-from headgate.translator.dialects.traefik.middlewares.making import Made
+from headgate.translator.dialects.traefik.middlewares.onto_backend import onto_backend
 from headgate.translator.dialects.traefik.models.route import RouteRule, RouteSettings
 from headgate.translator.dialects.traefik.references import BadReference, check_namespace
 from headgate.translator.dialects.traefik.routes.matched import Matched, read_rules
@@ -25,7 +24,6 @@ from headgate.translator.dialects.traefik.routes.serving import KIND, Served, re
 from headgate.translator.dialects.traefik.rules import whole
 from headgate.translator.fragments.fragment import Fragment, InnerClaim
 from headgate.translator.fragments.route_cost import MAX_COST, TOO_COSTLY, route_cost
-from headgate.translator.manifests.patches import NO_ROUTE_PATCH
 from headgate.translator.manifests.reading import as_list, as_object, as_text, metadata
 from headgate.translator.manifests.specs import Part, Spec, refuse, warn
 from headgate.translator.objects.document import identify
@@ -208,18 +206,11 @@ def _layers_above(namespace: str, name: str, lookups: Lookups) -> int | None:
 def _serve(
     ref: ObjectRef, one: Matched, fault: str, below: BackendGroup | None, lookups: Lookups, problems: list[Problem]
 ) -> Served:
-    """Return what becomes of the requests of a child's route; what holds for whole routes its parent has to say."""
+    """Return what becomes of the requests of a child's route."""
     served = serve(ref, one, fault, below, lookups, problems)
     if one.rule.observability is not None:
         message = "is for IngressRoutes without parentRefs: the one above says it for all below"
         problems.append(warn("UnsupportedField", f"{one.field}.observability", message))
-    if served.made.route != NO_ROUTE_PATCH:
-        message = "retry and buffering are for all requests of a route: list them in the IngressRoute above"
-        problems.append(refuse("UnsupportedMiddleware", f"{one.field}.middlewares", message))
-        return refused(ref, one, message)
-    if served.backends.keeps_body:
-        message = "a failover below another IngressRoute sends requests with a body once"
-        problems.append(warn("UnsupportedField", f"{one.field}.services", message))
     return served
 
 
@@ -228,10 +219,10 @@ def _group(ref: ObjectRef, one: Matched, served: Served) -> BackendGroup:
     if not backends:  # A middleware answers.
         return _group(ref, one, refused(ref, one, "no middleware answers them")._replace(made=served.made))
     (backend,) = backends
-    plugins = in_order(Made((*served.made.plugins, *backend.plugins))).plugins
+    member = onto_backend(backend.model_copy(update={"weight": 1}), served.made, served.backends.keeps_body)
     return BackendGroup(
         key=_key(ref.cluster, ref.namespace, ref.name, one.name),
-        weighted=Weighted(backends=(backend.model_copy(update={"plugins": plugins, "weight": 1}),)),
+        weighted=Weighted(backends=(member,)),
         stickiness=served.backends.stickiness,
         provenance=Provenance(cluster=ref.cluster, kind=KIND, namespace=ref.namespace, name=ref.name, rule=one.field),
     )

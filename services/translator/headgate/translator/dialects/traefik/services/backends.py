@@ -16,6 +16,7 @@ from headgate.common.table.backend_group import Mirroring as MirroringGroup
 from headgate.common.table.mirror import Mirror
 from headgate.translator.dialects.traefik.document import TRAEFIK_SERVICES
 from headgate.translator.dialects.traefik.middlewares.following import follow_middlewares
+from headgate.translator.dialects.traefik.middlewares.onto_backend import onto_backend
 from headgate.translator.dialects.traefik.middlewares.resending import ANY_LENGTH
 from headgate.translator.dialects.traefik.models.service import LoadBalancer
 from headgate.translator.dialects.traefik.models.traefik_service import Mirroring, TraefikServiceSpec
@@ -24,7 +25,6 @@ from headgate.translator.dialects.traefik.services.sticky import session_name, s
 from headgate.translator.dialects.traefik.services.traefik_service import failover_statuses, read_traefik_service
 from headgate.translator.dialects.traefik.services.upstreams import BadService, upstream_of
 from headgate.translator.fragments.fragment import BackendUse
-from headgate.translator.manifests.patches import NO_ROUTE_PATCH
 from headgate.translator.manifests.specs import refuse, warn
 from headgate.translator.world.graph import Lookups
 
@@ -146,9 +146,6 @@ class _Reading:
         made = follow_middlewares(written.middlewares, namespace, at, self._lookups, self._problems)
         if made is None:
             return None
-        if made.route != NO_ROUTE_PATCH:
-            message = "retry and buffering are for all requests of a route: list them in the route's middlewares"
-            raise BadService("UnsupportedMiddleware", "middlewares", message)
         self._uses += made.uses
         if len(self._uses) == _MAX_SERVICES:
             raise BadService("TooMuchWork", "name", f"leads to more than {_MAX_SERVICES} Services")
@@ -156,7 +153,7 @@ class _Reading:
         if written.node_port_lb:
             message = "has no effect: gateways ask servers at their own addresses, and have to reach these"
             self._problems.append(warn("UnsupportedField", f"{field}.nodePortLB", message))
-        backend = Backend(upstream=upstream.key, weight=_weight(written), plugins=made.plugins, timeouts=timeouts)
+        backend = onto_backend(Backend(upstream=upstream.key, weight=_weight(written), timeouts=timeouts), made)
         name = f"{namespace}-{written.name}-{written.port}"
         return _Child(backend, stickiness_of(written.sticky, name, names="url"))
 
@@ -220,7 +217,7 @@ class _Reading:
         if members is None:
             return None
         main, *copies = members
-        if any(copy.plugins for copy in copies):
+        if any(copy.plugins or copy.retries or copy.keeps_body for copy in copies):
             message = "copies go to mirrors as they are: take the middlewares of mirrors away"
             raise BadService("UnsupportedMiddleware", "name", message)
         longest = ANY_LENGTH if written.max_body_size < 0 else written.max_body_size
