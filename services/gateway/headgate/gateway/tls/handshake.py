@@ -11,7 +11,7 @@ from one host is never resumed with another, and none outlives a change of its h
 """
 
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple, NoReturn, cast
 from weakref import WeakSet
 
@@ -19,7 +19,7 @@ from headgate.common.table import ALPN_CHALLENGE
 from headgate.gateway.tls import lenient
 from headgate.gateway.tls.client_hello import ClientHello, HelloOutcome, read_client_hello
 from headgate.gateway.tls.identity import ClientIdentity, read_identity
-from headgate.gateway.tls.loading import verified_intermediates
+from headgate.gateway.tls.loading import presented_chain, verified_intermediates
 from headgate.gateway.tls.policy import HostTls, is_lenient
 
 _REASONS_LIMIT: Final = 64
@@ -105,6 +105,7 @@ class ServerConnection:
 
     __slots__ = (
         "__weakref__",
+        "_chain",
         "_chosen",
         "_failure",
         "_identity",
@@ -124,6 +125,7 @@ class ServerConnection:
         self._failure: tuple[object, ...] | None = None
         """What the error says that comes after the alert. The error itself would hold this object by its traceback."""
         self._identity: ClientIdentity | None = None
+        self._chain: Sequence[bytes] | None = None
         self._chosen: Chosen | None = None
         self.server_name = ""
         """That the client asked for; empty if it did for none."""
@@ -149,6 +151,13 @@ class ServerConnection:
             failure = lenient.error_text(code) if code else ""
             self._identity = read_identity(certificate, failure=failure, lacks_authority=lenient.lacks_authority(code))
         return self._identity
+
+    @property
+    def chain(self) -> Sequence[bytes]:
+        """Certificates in DER that the client sent, its own first, read once."""
+        if self._chain is None:
+            self._chain = presented_chain(self._real())
+        return self._chain
 
     def do_handshake(self) -> None:
         """Go on with the handshake. Raises ssl.SSLWantReadError for more bytes, ssl.SSLError when it failed."""

@@ -6,6 +6,7 @@ Host header the target.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, Protocol
@@ -62,6 +63,10 @@ class TlsConnection(Protocol):
     @property
     def identity(self) -> ClientIdentity:
         """Who the client is."""
+
+    @property
+    def chain(self) -> Sequence[bytes]:
+        """Certificates in DER that the client sent, its own first. A resumed session has none but that."""
 
     def version(self) -> str | None:
         """Version of TLS: `TLSv1.3`."""

@@ -5,7 +5,7 @@ import ssl
 import warnings
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -17,6 +17,8 @@ from headgate.gateway.tls.errors import TlsConfigError
 from headgate.gateway.tls.openssl import SET_GROUPS, pointer, usable_library
 
 _SELF_SIGNED_DAYS = 3650
+_DER: Final = 2
+"""As OpenSSL numbers the forms of certificates."""
 _VERSIONS: Final = {
     "1.0": ssl.TLSVersion.TLSv1,
     "1.1": ssl.TLSVersion.TLSv1_1,
@@ -108,13 +110,25 @@ def set_curves(context: ssl.SSLContext, curves: Sequence[str]) -> None:
 def verified_intermediates(connection: ssl.SSLObject) -> int:
     """Count the certificates between the peer's own and the authority; 0 for a resumed session, which has no chain.
 
-    Python has no setter for OpenSSL's verification depth. `get_verified_chain` is public from 3.13 on; up to 3.12 the
-    same method is there one object deeper.
+    Python has no setter for OpenSSL's verification depth.
     """
-    source = connection
-    if not hasattr(source, "get_verified_chain"):
-        source = connection._sslobj  # type: ignore[attr-defined]  # noqa: SLF001 - see above
-    return max(0, len(source.get_verified_chain() or ()) - 2)
+    return max(0, len(_with_chains(connection).get_verified_chain() or ()) - 2)
+
+
+def presented_chain(connection: ssl.SSLObject) -> tuple[bytes, ...]:
+    """Return the certificates that the peer has sent, in DER, its own first; only that one for a resumed session."""
+    own = connection.getpeercert(binary_form=True)
+    sent = _with_chains(connection).get_unverified_chain() if own else None
+    if not sent:
+        return (own,) if own else ()
+    return tuple(each if isinstance(each, bytes) else each.public_bytes(_DER) for each in sent)
+
+
+def _with_chains(connection: ssl.SSLObject) -> Any:
+    """Return what has the methods about chains: public from Python 3.13 on, up to 3.12 one object deeper."""
+    if hasattr(connection, "get_verified_chain"):
+        return connection
+    return connection._sslobj  # type: ignore[attr-defined]  # noqa: SLF001 - see above
 
 
 def self_signed(name: str) -> tuple[bytes, bytes]:

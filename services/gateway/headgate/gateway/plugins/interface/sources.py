@@ -50,7 +50,8 @@ class Wire(Protocol):
 
     def fact(self, name: str) -> str:
         """Return `remote_port`, `peer_addr`, `peer_port`, `server_addr`, `ssl_protocol`, `ssl_server_name`,
-        `client_certificate` (DER in base64), `request_length`, `trace_id`, `claims_are_believed` (1 where a trusted
+        `client_certificate` (DER in base64), `client_certificates` (the same of all that the client sent, its own
+        first, with commas between them), `request_length`, `trace_id`, `claims_are_believed` (1 where a trusted
         proxy says what is in `Request.claims`), or `upstream_addr`, the endpoint that is asked; empty if it is not
         known.
         """

@@ -1,5 +1,6 @@
 """Requests of the proxy as plugins see them."""
 
+import base64
 from typing import TYPE_CHECKING
 
 from headgate.gateway.plugins.interface.headers import Headers
@@ -22,6 +23,8 @@ def fact_of(peer: Peer, name: str, *, is_client: bool) -> str:
         return tls.server_name if tls is not None else ""
     if name == "client_certificate":
         return "".join(tls.identity.pem.splitlines()[1:-1]) if tls is not None else ""
+    if name == "client_certificates":
+        return ",".join([base64.b64encode(each).decode() for each in tls.chain]) if tls is not None else ""
     if addresses is None:
         return ""
     if name == "server_addr":

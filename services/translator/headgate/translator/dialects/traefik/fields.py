@@ -138,7 +138,11 @@ MIDDLEWARE_FIELDS: Final = (
     _row("circuitBreaker", is_=Likeness.SAME, note="each worker and each route has a circuit of its own"),
     _row("encodedCharacters", is_=Likeness.SAME),
     _row("grpcWeb", is_=Likeness.SAME, note="bodies in base64 up to 8 MiB"),
-    _row("passTLSClientCert", is_=Likeness.SAME, note="the client's own certificate, without those of its authorities"),
+    _row(
+        "passTLSClientCert",
+        is_=Likeness.SAME,
+        note="of a resumed TLS session the client's own certificate, without those of its authorities",
+    ),
     _row(
         "plugin",
         is_=Likeness.DIFFERENT,

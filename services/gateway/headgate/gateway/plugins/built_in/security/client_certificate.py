@@ -1,4 +1,4 @@
-"""`client-certificate`: tell the upstream of the certificate that a client has shown (Traefik's `passTLSClientCert`).
+"""`client-certificate`: tell the upstream of the certificates that a client has shown (Traefik's `passTLSClientCert`).
 
 What clients send under these names themselves never passes, as it begins with `X-Forwarded-`.
 """
@@ -43,18 +43,22 @@ class ClientCertificate(Plugin[ClientCertificateConfig]):
 
     def on_request(self, request: Request) -> None:
         """Write the headers, if there is a certificate."""
-        encoded = request.fact("client_certificate")
+        encoded = request.fact("client_certificates")
         if not encoded:
             return
         if self.config.pem:
             request.headers.set(_CERTIFICATE, encoded)
         if self.config.info is not None:
-            request.headers.set(_INFO, quote_plus(_described(encoded, self.config.info)))
+            request.headers.set(_INFO, quote_plus(_all_described(encoded, self.config.info)))
 
 
 @lru_cache(256)
 def _read(encoded: str) -> x509.Certificate:
     return x509.load_der_x509_certificate(base64.b64decode(encoded))
+
+
+def _all_described(encoded: str, info: CertificateInfoConfig) -> str:
+    return ",".join(_described(each, info) for each in encoded.split(","))
 
 
 def _described(encoded: str, info: CertificateInfoConfig) -> str:
