@@ -188,7 +188,11 @@ class Served:
         self.certificates.set_policies(self.compiler.find_tls, self.compiler.find_certificates)
         self.stream_records: list[StreamRecord] = []
         streams = StreamContext(
-            StreamStats(), self.certificates.server_context, self.certificates.context_for, self.stream_records.append
+            StreamStats(),
+            self.certificates.server_context,
+            self.certificates.context_for,
+            self.stream_records.append,
+            certificates_at=self.compiler.certificates_at,
         )
         self.server = ProxyServer(
             self.holder, self.pools, config, self.stats, self.log, streams, proxy_protocol=proxy_protocol
@@ -238,7 +242,9 @@ class Served:
         assert self.compiler.table is not None
         plan = self.compiler.table.plan
         streams = [stream for _, stream in self.compiler.streams.compiled()]
-        self.listeners.apply(plan, self.streams.apply(streams, self.listeners.keys(plan)))
+        self.listeners.apply(
+            plan, self.streams.apply(streams, self.listeners.keys(plan), self.compiler.listener_entries)
+        )
 
     def present(self, name: str, issued: Issued) -> None:
         """Have a certificate for a server name."""

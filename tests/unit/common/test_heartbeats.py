@@ -47,9 +47,12 @@ def test_ports_of_listeners_that_are_not_open_are_read_with_the_reason() -> None
         "http://0.0.0.0:9000 not open: Address already in use",
         "https://[::]:9443 not open: host * on this port: belongs to listener http",
         "tcp://0.0.0.0:5432 not open: taken",
+        "udp://192.0.2.1:53 not open: not permitted",
     )
     reasons = {
-        (9000, "0.0.0.0"): "Address already in use",
-        (9443, "::"): "host * on this port: belongs to listener http",
+        (9000, "0.0.0.0", False): "Address already in use",
+        (9443, "::", False): "host * on this port: belongs to listener http",
+        (5432, "0.0.0.0", False): "taken",
+        (53, "192.0.2.1", True): "not permitted",
     }
     assert beat(listeners=listeners).closed_ports == reasons

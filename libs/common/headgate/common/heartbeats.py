@@ -21,7 +21,7 @@ COUNTING_INTERVAL_S = 1.0
 
 NOT_OPEN: Final = " not open: "
 """Between a port and the reason why it is not open, in `Heartbeat.listeners`."""
-_CLOSED: Final = re.compile(rf"https?://(.*):([0-9]+){NOT_OPEN}(.*)", re.DOTALL)
+_CLOSED: Final = re.compile(rf"(https?|tcp|udp)://(.*):([0-9]+){NOT_OPEN}(.*)", re.DOTALL)
 
 
 class TrafficCounts(BaseModel):
@@ -100,10 +100,10 @@ class Heartbeat(BaseModel):
         return self.model_dump_json(exclude_defaults=True)
 
     @property
-    def closed_ports(self) -> Mapping[tuple[int, str], str]:
-        """Ports and addresses of listeners that are not open, with the reasons."""
+    def closed_ports(self) -> Mapping[tuple[int, str, bool], str]:
+        """Ports of listeners that are not open, with the reasons: its number, its address, and whether it is of UDP."""
         found = filter(None, map(_CLOSED.fullmatch, self.listeners))
-        return {(int(each[2]), each[1].strip("[]")): each[3] for each in found}
+        return {(int(each[3]), each[2].strip("[]"), each[1] == "udp"): each[4] for each in found}
 
     @property
     def served(self) -> Version | None:

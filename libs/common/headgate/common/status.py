@@ -126,6 +126,7 @@ class ListenerReport(BaseModel):
     attached_routes: int = 0
     port: int = 0
     """That gateways open for it; 0 for their own ports, which are open in any case."""
+    is_udp: bool = False
     addresses: tuple[str, ...] = ()
     """At which they do; none: those of the gateways."""
 

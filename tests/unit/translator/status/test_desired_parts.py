@@ -198,7 +198,11 @@ def test_a_listener_whose_port_a_replica_could_not_open_is_not_programmed() -> N
 def test_a_port_that_is_closed_at_another_address_than_a_listeners_is_no_matter_of_it() -> None:
     reports = (ListenerReport(name="http"), ListenerReport(name="db", port=9000, addresses=("192.0.2.1",)))
     known = facts(parts=LISTENERS, listeners=reports)
-    for address, status in (("192.0.2.1", "False"), ("192.0.2.2", "True")):
-        wanted = report(known, None, TWO._replace(closed=(ClosedPort(9000, address, "g1", "taken"),)), None)
+    for address, is_udp, status in (
+        ("192.0.2.1", False, "False"),
+        ("192.0.2.2", False, "True"),
+        ("192.0.2.1", True, "True"),
+    ):
+        wanted = report(known, None, TWO._replace(closed=(ClosedPort(9000, address, "g1", "taken", is_udp),)), None)
         said = {one.part: one.status for one in wanted.conditions if one.type is ConditionType.PROGRAMMED}
         assert said[ListenerRef("db")] == status

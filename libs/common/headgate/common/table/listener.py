@@ -92,8 +92,8 @@ class Listener(Entry):
     port: int = Field(default=0, ge=0, le=65535)
     """0: the gateway's own port of the protocol, `http` or `https`, whatever its number is."""
     protocol: ListenerProtocol
-    """Ports of `tls`, `tcp` and `udp` are opened for `StreamRoute` entries, which name them; such a listener opens
-    none."""
+    """Ports of `tls`, `tcp` and `udp` are opened for `StreamRoute` entries, which name them or this listener; such a
+    listener opens none."""
     host: HostPattern = ANY_HOST
     host_order: HostOrder = "host-first"
     """`host-first`: the host decides, then the routes of that host by rank. `rank-first`: of all routes whose host

@@ -41,6 +41,9 @@ class StreamRoute(Entry):
     port: int = Field(ge=0, le=65535)
     address: str = ""
     """That is listened on; empty is that of the gateway's own ports."""
+    listener: str = ""
+    """Key of the `Listener` entry that the route is on. Its addresses are listened on, and TLS that ends here presents
+    its certificates. While the table has no such entry, nothing is opened."""
     server_names: tuple[str, ...] = ()
     """Lower case; `*.foo.com` for exactly one more label, `**.foo.com` for one or more; `~` and an RE2 pattern, which
     is looked for anywhere in the name, as hosts have them."""
@@ -79,6 +82,8 @@ class StreamRoute(Entry):
             raise ValueError("server names, ALPN, termination and the HTTPS port are for tls only")
         if self.address and not self.port:
             raise ValueError("the HTTPS port has the gateway's own address")
+        if self.listener and (self.address or not self.port):
+            raise ValueError("a listener says the address, and the route its port")
         if self.priority and self.protocol != "tls" and self.when is None:
             raise ValueError("priority is for tls and when only: other routes have a port to themselves")
         if self.when is not None and self.protocol == "udp":

@@ -2,7 +2,7 @@
 
 import asyncio
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
@@ -33,8 +33,8 @@ class StreamContext:
     stats: StreamStats
     server_tls: ssl.SSLContext
     """For routes that end TLS: presents the certificate for the server name."""
-    tls_of: "Callable[[HostTls], ssl.SSLContext]"
-    """Makes the same for routes that say how TLS is spoken."""
+    tls_of: "Callable[[HostTls | None, Callable[[], Sequence[str]]], ssl.SSLContext]"
+    """Makes the same for routes that say how TLS is spoken, or whose listener has certificates of its own."""
     log: Callable[[StreamRecord], None] | None = None
     preface_timeout_s: float = 15.0
     """For a client to send what is read before it is served: PROXY header, ClientHello, TLS handshake."""
@@ -47,15 +47,18 @@ class StreamContext:
     open: set[Endable] = field(default_factory=set)
     pending: set[asyncio.Task[None]] = field(default_factory=set)
     """Connections that are not streams yet, nor known to be others'."""
+    certificates_at: Callable[[str], Sequence[str]] = lambda _: ()
+    """Finds the keys of the certificates of a listener of the table by its key; none: all of the table."""
     emptied: asyncio.Event = field(default_factory=asyncio.Event)
     """Set whenever the last one ends."""
 
     def tls_for(self, route: CompiledStream) -> ssl.SSLContext:
         """Return what ends the TLS of a route's connections."""
-        if route.tls is None:
+        listener = route.entry.listener
+        if route.tls is None and not listener:
             return self.server_tls
         if route.server_tls is None:
-            route.server_tls = self.tls_of(route.tls)
+            route.server_tls = self.tls_of(route.tls, lambda: self.certificates_at(listener) if listener else ())
         return route.server_tls
 
     async def ended(self) -> None:

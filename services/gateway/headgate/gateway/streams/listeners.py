@@ -7,12 +7,13 @@ import socket
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Protocol
 
+from headgate.common.table import Listener
 from headgate.gateway.net.port_set import OpenPort, PortKey, PortSet
 from headgate.gateway.net.sockets import open_listener
 from headgate.gateway.streams.acceptor import Acceptor
 from headgate.gateway.streams.context import StreamContext
 from headgate.gateway.streams.identify import identify
-from headgate.gateway.streams.ports import HTTPS_PORT, PortPlan, plan_ports
+from headgate.gateway.streams.ports import HTTPS_PORT, NO_LISTENERS, PortPlan, plan_ports
 from headgate.gateway.streams.route import CompiledStream
 from headgate.gateway.streams.tcp import StreamConnection
 from headgate.gateway.streams.udp import UdpPort
@@ -69,13 +70,18 @@ class StreamListeners:
         """Leave further TCP ports to others from the next `apply` on."""
         self.ports.reserved = {**ports, **self._reserved}
 
-    def apply(self, routes: Iterable[CompiledStream], shared: Collection[PortKey] = ()) -> Mapping[PortKey, PortPlan]:
-        """Open, change and close ports to what these routes ask for. Never raises.
+    def apply(
+        self,
+        routes: Iterable[CompiledStream],
+        shared: Collection[PortKey] = (),
+        listeners: Mapping[str, Listener] = NO_LISTENERS,
+    ) -> Mapping[PortKey, PortPlan]:
+        """Open, change and close ports to what these routes ask for, which may be on these listeners. Never raises.
 
         Returns:
             What is for those of the `shared` ports, which are listeners' of HTTP.
         """
-        plan = plan_ports(routes)
+        plan = plan_ports(routes, listeners)
         for route, problem in plan.problems.items():
             if self._problems.get(route) != problem:
                 _log.error("a stream route is not served as it asks", extra={"route": route, "problem": problem})
@@ -97,15 +103,18 @@ class StreamListeners:
         stats.ports_open, stats.ports_failed = len(self.ports.open), len(self.ports.failed)
 
     def _open_port(self, key: PortKey, plan: PortPlan) -> OpenPort[PortPlan]:
-        host = key.address or self._host
+        host, may_be_absent = key.address or self._host, bool(key.address)
+        # Others may have the number at all addresses: the gateway itself, or a stream of no address of its own.
+        reuse_port = self._reuse_port or may_be_absent
         if key.transport == "tcp":
-            return TcpPort(self._context, open_listener(host, key.port, reuse_port=self._reuse_port), plan)
+            bound = open_listener(host, key.port, reuse_port=reuse_port, may_be_absent=may_be_absent)
+            return TcpPort(self._context, bound, plan)
         assert plan.only is not None, "UDP routes never share a port"
         retiring = self._retiring.pop(key, None)
         if retiring is not None:
             retiring.route = plan.only
             return _UdpListener(retiring, lambda: self._retire(key, retiring))
-        bound = open_listener(host, key.port, datagrams=True, reuse_port=self._reuse_port)
+        bound = open_listener(host, key.port, datagrams=True, reuse_port=reuse_port, may_be_absent=may_be_absent)
         opened = UdpPort(self._context, bound, plan.only, lambda: self._forget_retired(key))
         return _UdpListener(opened, lambda: self._retire(key, opened))
 

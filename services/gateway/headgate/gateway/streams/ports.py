@@ -1,10 +1,11 @@
 """Which stream route has a port, and on ports that TLS routes share, which has a server name."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Literal, NamedTuple
+from types import MappingProxyType
+from typing import Final, Literal, NamedTuple
 
 from headgate.common.patterns import Pattern
-from headgate.common.table import Condition
+from headgate.common.table import Condition, Listener
 from headgate.common.table.hosts import MAX_HOST_PATTERNS, is_pattern, pattern_order
 from headgate.gateway.errors import BadMatch
 from headgate.gateway.model.patterns import compile_pattern
@@ -12,6 +13,7 @@ from headgate.gateway.net.port_set import PortKey
 from headgate.gateway.streams.conditions import Asked
 from headgate.gateway.streams.route import CompiledStream
 
+NO_LISTENERS: Final[Mapping[str, Listener]] = MappingProxyType({})
 HTTPS_PORT = 0
 """Stands for the gateway's HTTPS port, whatever its number is."""
 
@@ -109,14 +111,27 @@ class StreamPlan(NamedTuple):
     """By route key: why a route has nothing, or not all, of what it asks for."""
 
 
-def plan_ports(routes: Iterable[CompiledStream]) -> StreamPlan:
-    """Give every port to its routes. Of several that want the same the one with the least key has it."""
+def plan_ports(routes: Iterable[CompiledStream], listeners: Mapping[str, Listener] = NO_LISTENERS) -> StreamPlan:
+    """Give every port to its routes. Of several that want the same the one with the least key has it.
+
+    Args:
+        routes: all of the table.
+        listeners: that routes may be on, by key.
+    """
     groups: dict[PortKey, list[CompiledStream]] = {}
     for route in sorted(routes, key=lambda route: route.entry.key):
         transport: Literal["tcp", "udp"] = "udp" if route.entry.protocol == "udp" else "tcp"
-        groups.setdefault(PortKey(transport, route.entry.port, route.entry.address), []).append(route)
+        for address in _addresses_of(route, listeners):
+            groups.setdefault(PortKey(transport, route.entry.port, address), []).append(route)
     problems = {route.entry.key: route.problem for group in groups.values() for route in group if route.problem}
     return StreamPlan({key: _plan_port(group, problems) for key, group in groups.items()}, problems)
+
+
+def _addresses_of(route: CompiledStream, listeners: Mapping[str, Listener]) -> tuple[str, ...]:
+    if not route.entry.listener:
+        return (route.entry.address,)
+    listener = listeners.get(route.entry.listener)
+    return (listener.address, *listener.further_addresses) if listener is not None else ()
 
 
 def _plan_port(group: list[CompiledStream], problems: dict[str, str]) -> PortPlan:

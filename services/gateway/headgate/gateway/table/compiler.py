@@ -186,6 +186,17 @@ class TableCompiler:
         """Return the keys of certificates among which that for a server name is chosen; none: all of the table."""
         return self.table.find_certificates(port, server_name) if self.table is not None else ()
 
+    def certificates_at(self, listener: str) -> Sequence[str]:
+        """Return the keys of the certificates of a listener by its key."""
+        known = self.table.listeners.get(listener) if self.table is not None else None
+        return known.entry.certificates if known is not None else ()
+
+    @property
+    def listener_entries(self) -> Mapping[str, Listener]:
+        """The listeners of the table by their keys."""
+        listeners = self.table.listeners if self.table is not None else {}
+        return {key: each.entry for key, each in listeners.items()}
+
     def find_endpoints(self, key: str) -> UpstreamHolder | None:
         """Return where the endpoints of an upstream are found."""
         return self._holders.find(key)

@@ -105,9 +105,11 @@ class CertificateStore:
 
         return self._listener_context(choose)
 
-    def context_for(self, tls: HostTls) -> ListenerContext:
-        """Return the context for connections that have one policy, whatever their server name."""
-        return self.listener_context(lambda _: tls, _all_certificates)
+    def context_for(
+        self, tls: HostTls | None, find_certificates: Callable[[], Sequence[str]] = tuple
+    ) -> ListenerContext:
+        """Return the context for connections that have one policy, and certificates, whatever their server name."""
+        return self.listener_context(lambda _: tls, lambda _: find_certificates())
 
     def _listener_context(self, choose: Callable[[str], Chosen]) -> ListenerContext:
         context = ListenerContext(ssl.PROTOCOL_TLS_SERVER)

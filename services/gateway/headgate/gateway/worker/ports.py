@@ -131,7 +131,8 @@ class Ports:
         streams.reserve(
             {port.port: "an HTTP listener's" for port in table.plan.ports if not port.is_own and not port.address}
         )
-        lent = streams.apply([stream for _, stream in self._compiler.streams.compiled()], http.keys(table.plan))
+        routes = [stream for _, stream in self._compiler.streams.compiled()]
+        lent = streams.apply(routes, http.keys(table.plan), self._compiler.listener_entries)
         http.apply(table.plan, lent)
         if streams.ports.failed:  # Perhaps for a port that was a listener's until now.
             streams.ports.try_again()

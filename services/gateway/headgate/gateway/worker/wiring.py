@@ -165,6 +165,7 @@ def make_serving(settings: GatewaySettings, table: TableParts) -> ServingParts:
         parse_networks(settings.proxy_protocol_networks),
         table.dialler,
         settings.max_udp_sessions,
+        certificates_at=table.compiler.certificates_at,
     )
     server = ProxyServer(
         routers.holder(OWN_HTTP),

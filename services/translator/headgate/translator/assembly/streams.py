@@ -95,6 +95,8 @@ def hosts_of_stream(claim: StreamClaim, used: Iterable[str], listeners: Iterable
         listeners: of entry points, and those that objects open.
     """
     route, hosts = claim.route, used
+    if claim.port.place:  # An object's own addresses, where it alone says what its listeners have.
+        return
     if claim.port != HTTPS:
         is_tls = route.protocol == "tls"
         here = frozenset(key for each in listeners for key in each.on_port(claim.port, is_tls=is_tls))

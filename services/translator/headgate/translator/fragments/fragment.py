@@ -19,6 +19,7 @@ from headgate.common.table import (
     TlsPolicy,
     Unmatched,
 )
+from headgate.translator.fragments.own_addresses import place_of
 from headgate.translator.fragments.status_part import SaidCondition, StatusPart
 from headgate.translator.fragments.upstream_refs import UpstreamRef
 from headgate.translator.world.last_good import ObjectVersions, VersionId
@@ -125,7 +126,7 @@ class StreamClaim(NamedTuple):
     @property
     def port(self) -> "StreamPort":
         """The port that it is about."""
-        return StreamPort(self.route.protocol == "udp", self.route.port)
+        return StreamPort(self.route.protocol == "udp", self.route.port, place_of(self.route.listener))
 
 
 class StreamPort(NamedTuple):
@@ -134,6 +135,8 @@ class StreamPort(NamedTuple):
     is_udp: bool
     port: int
     """0 for the HTTPS port."""
+    place: str = ""
+    """Of addresses that are an object's own, as `place_of` gives it."""
 
 
 class NameClaim(NamedTuple):

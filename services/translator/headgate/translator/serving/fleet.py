@@ -23,6 +23,7 @@ class ClosedPort(NamedTuple):
     """That the gateway was to listen on."""
     replica: str
     reason: str
+    is_udp: bool = False
 
 
 class Fleet(NamedTuple):
@@ -36,15 +37,16 @@ class Fleet(NamedTuple):
     def of(cls, heartbeats: Iterable[Heartbeat], table: str) -> "Fleet":
         """Take it from heartbeats."""
         versions: dict[str, list[Version | None]] = {}
-        closed: dict[tuple[int, str, str], str] = {}
+        closed: dict[tuple[int, str, str, bool], str] = {}
         for beat in heartbeats:
             if beat.table == table:
                 versions.setdefault(beat.replica, []).append(beat.served)
-                closed |= {(*place, beat.replica): why for place, why in beat.closed_ports.items()}
+                found = beat.closed_ports.items()
+                closed |= {(port, address, beat.replica, is_udp): why for (port, address, is_udp), why in found}
         serving = ((name, [version for version in found if version]) for name, found in sorted(versions.items()))
         return cls(
             tuple(Replica(name, min(found)) for name, found in serving if found and len(found) == len(versions[name])),
-            tuple(ClosedPort(*place, why) for place, why in sorted(closed.items())),
+            tuple(ClosedPort(*place[:3], why, place[3]) for place, why in sorted(closed.items())),
         )
 
     @property

@@ -214,7 +214,8 @@ def _of_faulty_route(
 def _closed(report: ListenerReport, fleet: Fleet) -> DesiredCondition | None:
     """Say that replicas could not open a listener's port; None if all have."""
     places = report.addresses
-    found = [each for each in fleet.closed if each.port == report.port and (not places or each.address in places)]
+    same = (each for each in fleet.closed if (each.port, each.is_udp) == (report.port, report.is_udp))
+    found = [each for each in same if not places or each.address in places]
     if not found:
         return None
     named = ", ".join(each.replica for each in found[:_NAMED]) + (" and others" if len(found) > _NAMED else "")

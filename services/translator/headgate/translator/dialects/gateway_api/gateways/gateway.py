@@ -58,6 +58,7 @@ def translate_gateway(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) ->
             supported_kinds=each.kinds,
             attached_routes=members.attached.get(each.spec.name, 0),
             port=each.own_port,
+            is_udp=each.transport == "udp",
             addresses=(addresses or ()) if each.has_own_address else (),
         )
         for each in listeners

@@ -5,7 +5,7 @@ All that is decided here follows from the Gateway and the settings alone, so tha
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final, NamedTuple, Self, get_args
+from typing import Final, NamedTuple, Self
 
 from headgate.common.problems import Problem
 from headgate.common.resources import (
@@ -72,8 +72,7 @@ class GatewayListener(NamedTuple):
         """Return a listener by what is written of it; `place` as `own_place` gives it."""
         transport = TRANSPORTS.get(spec.protocol)
         shared = listener_key(transport, spec.port) if transport is not None else ""
-        # Ports of streams are opened at all addresses.
-        is_apart = bool(place) and transport in get_args(Transport)
+        is_apart = bool(place) and transport is not None
         key = key_at(place, spec.name) if is_apart else shared
         allowed, served = set(map(_kind, spec.allowed_routes.kinds)), _KINDS.get(spec.protocol, ())
         kinds = tuple(kind for kind in served if not allowed or kind in allowed)
@@ -83,7 +82,7 @@ class GatewayListener(NamedTuple):
     def own_port(self) -> int:
         """Port that gateways open for it; 0 for their own ports, and for a protocol that is not served."""
         is_theirs = self.key in OWN_LISTENERS or (self.transport == "tls" and not stream_port("tls", self.spec.port))
-        return 0 if is_theirs or not self.key else self.spec.port
+        return 0 if not self.key or (is_theirs and not self.has_own_address) else self.spec.port
 
     @property
     def spoken(self) -> str:

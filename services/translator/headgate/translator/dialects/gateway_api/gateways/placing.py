@@ -54,7 +54,7 @@ def _shared(accepted: Sequence[Standing], provenance: Provenance) -> Iterator[Li
 def _at(addresses: tuple[str, ...], accepted: Sequence[Standing], provenance: Provenance) -> Iterator[Listener]:
     for one in accepted:
         listener = one.listener
-        if listener.transport == "http" or listener.transport == "https":
+        if listener.transport is not None:
             yield Listener(
                 key=listener.key,
                 address=addresses[0],

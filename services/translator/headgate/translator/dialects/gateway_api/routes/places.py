@@ -56,6 +56,8 @@ class StreamSpot(NamedTuple):
     without: tuple[str, ...]
     """Hostnames among them that belong to more specific listeners."""
     ends_tls: bool
+    listener: str = ""
+    """Key of the table's listener, if it is on addresses of its Gateway's own."""
 
 
 class Places(NamedTuple):
@@ -145,10 +147,11 @@ def _stream_spots(attached: Attachment, listeners: Sequence[GatewayListener]) ->
         transport = listener.transport
         if transport is None or transport == "http" or transport == "https":
             continue
-        port = stream_port(transport, listener.spec.port)
+        own = listener.key if listener.has_own_address else ""
+        port = listener.spec.port if own else stream_port(transport, listener.spec.port)
         for hostname in attached.hosts.get(listener.spec.name, ()):
             if transport != "tls":
-                yield StreamSpot(transport, port, EVERY_HOST, (), ends_tls=False)
+                yield StreamSpot(transport, port, EVERY_HOST, (), False, own)
             elif not is_shadowed(listener, hostname, listeners):
                 without = {name for name in narrower(listener, listeners) if takes(hostname, name)}
-                yield StreamSpot(transport, port, hostname, tuple(sorted(without)), listener.ends_tls)
+                yield StreamSpot(transport, port, hostname, tuple(sorted(without)), listener.ends_tls, own)

@@ -125,10 +125,14 @@ def _within_bounds(spots: Sequence[StreamSpot], problems: list[Problem]) -> Sequ
 def _claim(spot: StreamSpot, field: str, served: _Backends, context: RouteContext) -> StreamClaim:
     ref, kind = context.ref, context.kind
     name = spot.hostname and table_host(spot.hostname)
+    # Of listeners at addresses of their own several may have one port and name: those of different Gateways.
+    where = f"/{spot.listener}" if spot.listener else ""
+    what = f"{name or '-'}:{spot.port}/{spot.transport}{where}"
     route = StreamRoute(
-        key=f"{ref.cluster}/{ref.namespace}/{ref.resource}/{ref.name}/{name or '-'}:{spot.port}/{spot.transport}",
+        key=f"{ref.cluster}/{ref.namespace}/{ref.resource}/{ref.name}/{what}",
         protocol=spot.transport,
         port=spot.port,
+        listener=spot.listener,
         server_names=() if spot.hostname == EVERY_HOST else (name,),
         when=_but_for(spot.without),
         terminate=spot.ends_tls,
