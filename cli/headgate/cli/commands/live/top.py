@@ -14,7 +14,7 @@ from headgate.cli.terminal.group import TeachingCommand
 from headgate.cli.terminal.rendering import print_json, print_table
 from headgate.common.stores.opening import Stores
 from headgate.common.traffic import CLASSES, Counts
-from headgate.operations.traffic import Grouping, Order, TrafficLine, TrafficReport, TrafficWindow
+from headgate.operations.traffic.window import Grouping, Order, TrafficLine, TrafficReport, TrafficWindow
 
 _WINDOW_S, _ONCE_S = 10.0, 2.0
 _LINES = 20

@@ -1,7 +1,7 @@
 """Traffic of all workers, added up."""
 
 from fakes.traffic import counts, of_endpoint, of_route, summary
-from headgate.operations.traffic import Grouping, Order, TrafficReport, TrafficWindow
+from headgate.operations.traffic.window import Grouping, Order, TrafficReport, TrafficWindow
 
 
 class Hearing(TrafficWindow):
