@@ -30,6 +30,11 @@ def gateway() -> int:
     return _start("headgate.gateway.__main__")
 
 
+def console() -> int:
+    """Run `headgate-console`."""
+    return _start("headgate.console.__main__")
+
+
 def _start(module: str) -> int:
     found = find_spec("headgate")
     if found is not None and found.origin is not None:

@@ -35,6 +35,7 @@ SECTIONS = {
         "watcher": LazyCommand(".services:watcher", "Run a watcher: changes of one cluster or of folders."),
         "translator": LazyCommand(".services:translator", "Run a translator: changes become route tables."),
         "gateway": LazyCommand(".services:gateway", "Run a gateway: serve traffic by the route table."),
+        "console": LazyCommand(".services:console", "Run the console: pages and an HTTP API over all of it."),
         "keys": LazyCommand(".keys:keys", "Make the key pair that Secrets are sealed to."),
         "demo-backend": LazyCommand(".demo_backend:demo_backend", "Run a small server that echoes JSON."),
     },

@@ -1,4 +1,4 @@
-"""`headgate watcher`, `translator` and `gateway`: the same as `headgate-watcher` and so on.
+"""`headgate watcher`, `translator`, `gateway` and `console`: the same as `headgate-watcher` and so on.
 
 The arguments go through untouched, so that each service's settings are defined in one place, its own.
 """
@@ -26,3 +26,4 @@ def _pass_through(service: str) -> click.Command:
 watcher = _pass_through("watcher")
 translator = _pass_through("translator")
 gateway = _pass_through("gateway")
+console = _pass_through("console")

@@ -1,0 +1,131 @@
+"""What stands before every page and every answer: who asks, from where, how often, and what browsers may do with it."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from aiohttp import web
+
+from headgate.console.access.pace import Pace
+from headgate.console.access.people import People, Person, Role
+from headgate.console.access.sessions import COOKIE, SESSION_S, Sessions
+from headgate.console.settings import LOOPBACK
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+API: Final = "/api/"
+_OPEN: Final = ("/login", "/static/")
+_HEADERS: Final = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+_ANYBODY: Final = Person("", Role.VIEWER)
+
+
+class Guard:
+    """Lets requests in.
+
+    Args:
+        people: who may come in; None: everybody may look.
+        host: address that the console listens on. On loopback only names of loopback are heeded: a page of somebody
+            else whose name is made to lead here would read everything otherwise.
+    """
+
+    def __init__(self, people: People | None, host: str) -> None:
+        self._people = people
+        self._is_local = host in LOOPBACK and people is None
+        self.sessions = Sessions()
+        self._asking, self._logins = Pace(50, 400), Pace(0.2, 10)
+
+    def middleware(self) -> Any:
+        """Return what stands before all handlers."""
+
+        @web.middleware
+        async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
+            refusal = self._refusal(request)
+            try:
+                response = refusal if refusal is not None else await handler(request)
+            except web.HTTPException as error:
+                error.headers.update(_HEADERS)
+                raise
+            if not response.prepared:
+                response.headers.update(_HEADERS)
+            return response
+
+        return guard
+
+    def _refusal(self, request: web.Request) -> web.Response | None:
+        """Return why a request is not let in; None if it is. It gets its person."""
+        if self._is_local and _name_of(request) not in LOOPBACK:
+            return web.Response(status=421, text="this console answers to names of loopback alone\n")
+        if not self._asking.take(request.remote or ""):
+            return web.Response(status=429, text="too many requests\n", headers={"Retry-After": "1"})
+        person, form_token = self._who(request)
+        if person is None and not request.path.startswith(_OPEN):
+            return _ask_to_log_in(request)
+        request["person"], request["form_token"] = person if person is not _ANYBODY else None, form_token
+        if request.method != "GET" and not request.path.startswith("/login"):
+            return self._judge_change(request, person)
+        return None
+
+    def _who(self, request: web.Request) -> tuple[Person | None, str]:
+        if self._people is None:
+            return _ANYBODY, ""
+        scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+        if scheme.lower() == "bearer":
+            return (self._people.find(token.strip()) if self._logins_left(request) else None), ""
+        session = self.sessions.read(request.cookies.get(COOKIE, ""))
+        person = self._people.named(session.name) if session is not None else None
+        return person, session.form_token if session is not None else ""
+
+    def _logins_left(self, request: web.Request) -> bool:
+        """Whether somebody may still guess; tokens that are right cost nothing."""
+        token = request.headers.get("Authorization", "").partition(" ")[2].strip()
+        assert self._people is not None
+        return self._people.find(token) is not None or self._logins.take(request.remote or "")
+
+    def _judge_change(self, request: web.Request, person: Person | None) -> web.Response | None:
+        is_by_token = "Authorization" in request.headers
+        if not is_by_token and request.headers.get("Sec-Fetch-Site", "same-origin") != "same-origin":
+            return web.Response(status=403, text="this came from another site\n")
+        if person is None or (not person.may_change and request.path != "/logout"):
+            return web.Response(status=403, text="this needs the role operator\n")
+        return None
+
+    def log_in(self, token: str, request: web.Request) -> web.Response | None:
+        """Return an answer with a session; None if the token is nobody's.
+
+        Raises:
+            web.HTTPTooManyRequests: somebody guesses.
+        """
+        person = self._people.find(token) if self._people is not None else None
+        if person is None:
+            if not self._logins.take(request.remote or ""):
+                raise web.HTTPTooManyRequests(headers={"Retry-After": "5"})
+            return None
+        response = web.HTTPSeeOther("/")
+        response.set_cookie(
+            COOKIE,
+            self.sessions.begin(person.name),
+            max_age=SESSION_S,
+            httponly=True,
+            samesite="Strict",
+            secure=request.secure or request.headers.get("X-Forwarded-Proto") == "https",
+        )
+        return response
+
+
+def _name_of(request: web.Request) -> str:
+    """Return the host that the client named, without its port."""
+    return urlsplit(f"//{request.host}").hostname or ""
+
+
+def _ask_to_log_in(request: web.Request) -> web.Response:
+    if request.path.startswith(API) or request.method != "GET":
+        body = {"status": 401, "title": "Not logged in", "detail": "send a token: Authorization: Bearer TOKEN"}
+        headers = {"WWW-Authenticate": "Bearer"}
+        return web.json_response(body, status=401, content_type="application/problem+json", headers=headers)
+    return web.Response(status=303, headers={"Location": "/login"})

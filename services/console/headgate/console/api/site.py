@@ -1,0 +1,147 @@
+"""The API over HTTP: answers with their ETags, problems as RFC 9457 has them, and events as they come."""
+
+import hashlib
+import json
+import logging
+import secrets
+from collections.abc import Callable
+from typing import Any, Final
+
+from aiohttp import web
+
+from headgate.common.errors import NotFound, StoreError
+from headgate.common.traffic import Tap
+from headgate.console.actions import act
+from headgate.console.api.openapi import PREFIX, document
+from headgate.console.api.question import Listing, Question
+from headgate.console.api.questions import QUESTIONS, STREAM, TAIL
+from headgate.console.live.view import LiveView
+from headgate.operations.errors import InvalidRequest, OperationError, StoresUnreachable
+
+_log = logging.getLogger(__name__)
+Handler = Callable[[web.Request], Any]
+_TITLES: Final = {400: "Asked for what cannot be", 404: "Not found", 503: "No answer from the stores"}
+
+
+def add_api(app: web.Application, view: LiveView) -> None:
+    """Add the API to a site."""
+    described = json.dumps(document((*QUESTIONS, STREAM, TAIL))).encode()
+
+    async def describe(request: web.Request) -> web.Response:
+        return respond(request, described)
+
+    for question in QUESTIONS:
+        app.router.add_get(f"{PREFIX}{question.path}", _handler(view, question))
+    app.router.add_get(f"{PREFIX}/openapi.json", describe)
+    app.router.add_post(f"{PREFIX}/actions", lambda request: change(request, view))
+    app.router.add_get(f"{PREFIX}/stream", lambda request: stream(request, view))
+    app.router.add_get(f"{PREFIX}/tail", lambda request: tail(request, view))
+
+
+def _handler(view: LiveView, question: Question) -> Handler:
+    async def handle(request: web.Request) -> web.Response:
+        try:
+            content = await ask(view, question, dict(request.query))
+        except (OperationError, StoreError) as error:
+            return problem(error)
+        return respond(request, json.dumps(content, default=str).encode())
+
+    return handle
+
+
+async def ask(view: LiveView, question: Question, query: dict[str, str]) -> Any:
+    """Return the answer to a question.
+
+    Raises:
+        OperationError: there is none.
+        StoreError: the stores did not answer.
+    """
+    values = question.read(query)
+    assert question.answer is not None
+    answer = await question.answer(view, values)
+    return answer.page(values) if isinstance(answer, Listing) else answer
+
+
+async def change(request: web.Request, view: LiveView) -> web.Response:
+    """Do what an operator wants. A session's cookie is not enough: browsers send it along with what others ask for."""
+    try:
+        if "Authorization" not in request.headers:
+            raise InvalidRequest("changes need a token: Authorization: Bearer TOKEN")
+        said = await request.json()
+        if not isinstance(said, dict):
+            raise InvalidRequest("the body must be a JSON object")
+        return web.json_response(await act(view, request["person"], said))
+    except ValueError as error:
+        return problem(InvalidRequest(f"the body is not JSON: {error}"))
+    except (OperationError, StoreError) as error:
+        return problem(error)
+
+
+def problem(error: Exception) -> web.Response:
+    """Return an error as an answer."""
+    match error:
+        case InvalidRequest():
+            status = 400
+        case StoresUnreachable():
+            status = 503
+        case OperationError() | NotFound():
+            status = 404
+        case _:
+            status = 503
+    body = {"status": status, "title": _TITLES[status], "detail": str(error)}
+    return web.json_response(body, status=status, content_type="application/problem+json")
+
+
+def respond(request: web.Request, body: bytes, content_type: str = "application/json") -> web.Response:
+    """Return an answer, or say that it is the one that the client has."""
+    tag = f'"{hashlib.blake2b(body, digest_size=12).hexdigest()}"'
+    headers = {"ETag": tag, "Cache-Control": "no-cache"}
+    if tag in request.headers.get("If-None-Match", ""):
+        return web.Response(status=304, headers=headers)
+    response = web.Response(body=body, content_type=content_type, charset="utf-8", headers=headers)
+    response.enable_compression()
+    return response
+
+
+async def stream(request: web.Request, view: LiveView) -> web.StreamResponse:
+    """Send what happens as server-sent events; `Last-Event-ID` says what the client has."""
+    try:
+        wanted = set(STREAM.read(dict(request.query))["kinds"].split(","))
+    except InvalidRequest as error:
+        return problem(error)
+    last = request.headers.get("Last-Event-ID", "")
+    response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"})
+    await response.prepare(request)
+    async for one in view.happenings(int(last) if last.isdecimal() else None):
+        if one.kind in wanted:
+            data = json.dumps(one.data, default=str)
+            await response.write(f"id: {one.number}\nevent: {one.kind}\ndata: {data}\n\n".encode())
+    return response
+
+
+async def tail(request: web.Request, view: LiveView) -> web.StreamResponse:
+    """Send finished requests as server-sent events."""
+    try:
+        values = TAIL.read(dict(request.query))
+    except InvalidRequest as error:
+        return problem(error)
+    tap = Tap(
+        id=secrets.token_hex(8),
+        host=values["host"].lower(),
+        route=values["route"],
+        path=values["path"],
+        statuses=(values["status"],) if values["status"] is not None else (),
+        client=values["client"],
+        request_id=values["request_id"],
+        slower_than_s=values["slower_than_ms"] / 1000,
+        share=values["share"],
+    )
+    response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"})
+    await response.prepare(request)
+    try:
+        async for one in view.taps.watch(tap):
+            said = {name: getattr(one, name) for name in one.__struct_fields__ if name != "taps"}
+            await response.write(f"event: request\ndata: {json.dumps(said)}\n\n".encode())
+    except (InvalidRequest, StoreError) as error:
+        await response.write(f"event: trouble\ndata: {json.dumps({'detail': str(error)})}\n\n".encode())
+    return response

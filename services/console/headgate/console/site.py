@@ -1,0 +1,29 @@
+"""The console's site: the API and the pages, behind what keeps strangers out."""
+
+from aiohttp import web
+
+from headgate.console.access.guard import Guard
+from headgate.console.access.pages import add_access
+from headgate.console.access.people import read_people
+from headgate.console.api.site import add_api
+from headgate.console.live.view import LiveView
+from headgate.console.pages.site import Pages
+from headgate.console.settings import ConsoleSettings
+
+MAX_BODY = 64 * 1024
+
+
+def make_site(view: LiveView, settings: ConsoleSettings) -> web.Application:
+    """Return the site.
+
+    Raises:
+        SettingsError: the file of people cannot be used.
+    """
+    people = read_people(settings.console_people_file) if settings.console_people_file is not None else None
+    guard = Guard(people, settings.console_host)
+    app = web.Application(middlewares=[guard.middleware()], client_max_size=MAX_BODY)
+    pages = Pages(view)
+    add_api(app, view)
+    pages.add(app)
+    add_access(app, guard, pages.login)
+    return app
