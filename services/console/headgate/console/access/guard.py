@@ -13,6 +13,10 @@ from headgate.console.settings import LOOPBACK
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 API: Final = "/api/"
+PERSON: Final = web.RequestKey("person", Person)
+"""Who asks; not there where everybody may look."""
+FORM_TOKEN: Final = web.RequestKey("form_token", str)
+"""What forms of the session bring back."""
 _OPEN: Final = ("/login", "/static/")
 _HEADERS: Final = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -66,7 +70,9 @@ class Guard:
         person, form_token = self._who(request)
         if person is None and not request.path.startswith(_OPEN):
             return _ask_to_log_in(request)
-        request["person"], request["form_token"] = person if person is not _ANYBODY else None, form_token
+        if person is not None and person is not _ANYBODY:
+            request[PERSON] = person
+        request[FORM_TOKEN] = form_token
         if request.method != "GET" and not request.path.startswith("/login"):
             return self._judge_change(request, person)
         return None
@@ -106,7 +112,7 @@ class Guard:
             if not self._logins.take(request.remote or ""):
                 raise web.HTTPTooManyRequests(headers={"Retry-After": "5"})
             return None
-        response = web.HTTPSeeOther("/")
+        response = web.Response(status=303, headers={"Location": "/"})
         response.set_cookie(
             COOKIE,
             self.sessions.begin(person.name),

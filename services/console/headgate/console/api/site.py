@@ -5,12 +5,14 @@ import json
 import logging
 import secrets
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 from aiohttp import web
 
 from headgate.common.errors import NotFound, StoreError
 from headgate.common.traffic import Tap
+from headgate.console.access.guard import PERSON
 from headgate.console.actions import act
 from headgate.console.api.openapi import PREFIX, document
 from headgate.console.api.question import Listing, Question
@@ -33,9 +35,9 @@ def add_api(app: web.Application, view: LiveView) -> None:
     for question in QUESTIONS:
         app.router.add_get(f"{PREFIX}{question.path}", _handler(view, question))
     app.router.add_get(f"{PREFIX}/openapi.json", describe)
-    app.router.add_post(f"{PREFIX}/actions", lambda request: change(request, view))
-    app.router.add_get(f"{PREFIX}/stream", lambda request: stream(request, view))
-    app.router.add_get(f"{PREFIX}/tail", lambda request: tail(request, view))
+    app.router.add_post(f"{PREFIX}/actions", partial(change, view))
+    app.router.add_get(f"{PREFIX}/stream", partial(stream, view))
+    app.router.add_get(f"{PREFIX}/tail", partial(tail, view))
 
 
 def _handler(view: LiveView, question: Question) -> Handler:
@@ -62,7 +64,7 @@ async def ask(view: LiveView, question: Question, query: dict[str, str]) -> Any:
     return answer.page(values) if isinstance(answer, Listing) else answer
 
 
-async def change(request: web.Request, view: LiveView) -> web.Response:
+async def change(view: LiveView, request: web.Request) -> web.Response:
     """Do what an operator wants. A session's cookie is not enough: browsers send it along with what others ask for."""
     try:
         if "Authorization" not in request.headers:
@@ -70,7 +72,7 @@ async def change(request: web.Request, view: LiveView) -> web.Response:
         said = await request.json()
         if not isinstance(said, dict):
             raise InvalidRequest("the body must be a JSON object")
-        return web.json_response(await act(view, request["person"], said))
+        return web.json_response(await act(view, request[PERSON], said))
     except ValueError as error:
         return problem(InvalidRequest(f"the body is not JSON: {error}"))
     except (OperationError, StoreError) as error:
@@ -103,7 +105,7 @@ def respond(request: web.Request, body: bytes, content_type: str = "application/
     return response
 
 
-async def stream(request: web.Request, view: LiveView) -> web.StreamResponse:
+async def stream(view: LiveView, request: web.Request) -> web.StreamResponse:
     """Send what happens as server-sent events; `Last-Event-ID` says what the client has."""
     try:
         wanted = set(STREAM.read(dict(request.query))["kinds"].split(","))
@@ -119,7 +121,7 @@ async def stream(request: web.Request, view: LiveView) -> web.StreamResponse:
     return response
 
 
-async def tail(request: web.Request, view: LiveView) -> web.StreamResponse:
+async def tail(view: LiveView, request: web.Request) -> web.StreamResponse:
     """Send finished requests as server-sent events."""
     try:
         values = TAIL.read(dict(request.query))

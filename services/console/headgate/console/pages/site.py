@@ -17,6 +17,7 @@ from headgate.common.errors import HeadgateError, StoreError
 from headgate.common.heartbeats import Heartbeat
 from headgate.common.stores import DeltaSelection
 from headgate.common.traffic import Counts, percentile
+from headgate.console.access.guard import FORM_TOKEN, PERSON
 from headgate.console.actions import act
 from headgate.console.api.answers import route_traffic, select_routes, table_of
 from headgate.console.live.served_table import RouteRow, ServedTable
@@ -105,13 +106,13 @@ class Pages:
 
     async def _act(self, request: web.Request) -> web.Response:
         said = {name: str(value) for name, value in (await request.post()).items()}
-        if not hmac.compare_digest(said.get("token", ""), request["form_token"]):
+        if not hmac.compare_digest(said.get("token", ""), request[FORM_TOKEN]):
             raise web.HTTPForbidden(text="this form is of another session: load the page again\n")
         is_dry = said.pop("dry_run", "") == "true"
         content: dict[str, Any] = {"action": said.get("action", ""), "is_dry": is_dry, "said": said, "command": ""}
         status = 200
         try:
-            content["done"] = await act(self._view, request["person"], {**said, "dry_run": is_dry})
+            content["done"] = await act(self._view, request[PERSON], {**said, "dry_run": is_dry})
         except (OperationError, StoreError) as error:
             content["error"], status = str(error), 400
         content["command"] = (
@@ -135,7 +136,7 @@ class Pages:
 
     def _render(self, request: web.Request, path: str, template: jinja2.Template, content: Shown) -> str:
         view = self._view
-        person = request.get("person")
+        person = request.get(PERSON)
         return template.render(
             here=path,
             table=view.table,
@@ -143,7 +144,7 @@ class Pages:
             trouble=view.trouble,
             traffic_trouble=view.traffic_trouble,
             person=person.name if person else "",
-            form_token=request.get("form_token", ""),
+            form_token=request.get(FORM_TOKEN, ""),
             may_change=bool(person and person.may_change),
             **content,
         )

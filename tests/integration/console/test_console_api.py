@@ -1,0 +1,165 @@
+"""The console's API beside a real NATS server: what it answers, in which form, and what it refuses."""
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+
+from fakes.console import console
+from fakes.traffic import counts, of_route, summary
+from fakes.translator.deltas import endpoint_slice, ingress, service
+from headgate.common.traffic import UnfitEndpoint
+from headgate.console.api.questions import QUESTIONS
+
+OBJECTS = (
+    ingress("web", host="a.example"),
+    ingress("lost", host="b.example", service="gone"),
+    service(),
+    endpoint_slice("web", "10.0.0.1", "10.0.0.2"),
+)
+NAME = "a.example|a/default/web prefix /"
+BUSY = of_route(NAME, "a/default/web:80", counts(90, failed=9))
+UNFIT = UnfitEndpoint("a/default/web:80", "10.0.0.2:8080", "ejected", 1.0, 2e9, "502")
+NEEDED = {"/route": f"?name={NAME}", "/object": "?object=ingress/default/lost", "/search": "?q=a", "/diff": "?from=HEAD"}
+
+
+async def test_every_question_has_an_answer() -> None:
+    async with console(*OBJECTS) as made:
+        await made.until("/objects", lambda said: said["total"])
+        for question in QUESTIONS:
+            if question.path == "/explain":
+                continue
+            found = await made.api(question.path + NEEDED.get(question.path, ""))
+            assert isinstance(found, dict), question.path
+            if question.is_list:
+                assert {"items", "total", "next"} <= found.keys(), question.path
+
+
+async def test_routes_come_worst_first_with_their_traffic() -> None:
+    async with console(*OBJECTS, summaries=[summary(BUSY)]) as made:
+        found = await made.until("/routes", lambda said: said["items"][0]["traffic"]["requests"])
+        first, second = found["items"]
+        assert (first["name"], first["ready"], first["endpoints"]) == (NAME, 2, 2)
+        assert first["traffic"]["failed"] * 10 == first["traffic"]["requests"]
+        assert second["unavailable"] == "Service default/gone not found"
+        assert [one["host"] for one in (await made.api("/routes?q=gone"))["items"]] == ["b.example"]
+        assert [one["host"] for one in (await made.api("/routes?broken=true"))["items"]] == ["b.example"]
+        assert [one["host"] for one in (await made.api("/routes?by=host"))["items"]] == ["a.example", "b.example"]
+
+
+async def test_a_list_is_paged() -> None:
+    hosts = [ingress(f"web{number}", host=f"h{number:02}.example") for number in range(7)]
+    async with console(*hosts, service()) as made:
+        seen: list[str] = []
+        after: int | None = 0
+        while after is not None:
+            page = await made.api(f"/routes?by=host&limit=3&after={after}")
+            assert page["total"] == 7
+            seen += [one["host"] for one in page["items"]]
+            after = page["next"]
+        assert seen == [f"h{number:02}.example" for number in range(7)]
+
+
+async def test_an_answer_that_the_client_has_is_not_sent_again() -> None:
+    async with console(*OBJECTS) as made:
+        first = await made.get("/api/v1/certificates")
+        again = await made.get("/api/v1/certificates", If_None_Match=first.headers["ETag"])
+        assert (first.status, again.status, again.body) == (200, 304, b"")
+
+
+async def test_endpoints_that_get_no_requests_come_first_and_say_why() -> None:
+    # A worker's word counts for seconds.
+    told = msgspec.structs.replace(summary(unfit=(UNFIT,)), at=4e9)
+    async with console(*OBJECTS, summaries=[told]) as made:
+        found = await made.until("/endpoints", lambda said: said["items"][0]["state"] == "ejected")
+        assert (found["items"][0]["endpoint"], found["items"][0]["error"]) == ("10.0.0.2:8080", "502")
+        assert len((await made.api("/endpoints?unfit=true"))["items"]) == 1
+
+
+async def test_traffic_has_a_past() -> None:
+    async with console(*OBJECTS, summaries=[summary(BUSY)]) as made:
+        found = await made.until("/traffic/series?last=10", lambda said: sum(one["requests"] for one in said["points"]))
+        assert found["step"] == 1
+        assert len(found["points"]) == 10
+        alone = await made.api(f"/traffic/series?last=10&name={NAME}")
+        other = await made.api("/traffic/series?last=10&of=host&name=b.example")
+        assert sum(one["requests"] for one in alone["points"])
+        assert not sum(one["requests"] for one in other["points"])
+
+
+async def test_a_route_says_nothing_that_no_one_should_read() -> None:
+    guarded = ingress(
+        "web",
+        host="a.example",
+        annotations={"headgate.dev/plugins": json.dumps([{"name": "key-auth", "config": {"key": "very-secret"}}])},
+    )
+    async with console(guarded, service()) as made:
+        found = (await made.api("/routes"))["items"][0]
+        whole = await made.api(f"/route?name={found['name']}")
+        assert "very-secret" not in json.dumps(whole)
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "said"),
+    [
+        ("/routes?by=nothing", 400, "none of worst"),
+        ("/routes?limit=0", 400, "limit: must be a whole number from 1 to 1000"),
+        ("/routes?limit=many", 400, "limit: 'many' is not a whole number"),
+        ("/routes?broken=perhaps", 400, "broken: 'perhaps' must be true or false"),
+        ("/routes?colour=red", 400, "/routes has no parameter 'colour'"),
+        ("/route", 400, "/route needs name"),
+        ("/route?name=x", 404, "has no route 'x'"),
+        ("/diff?from=x", 400, "'x' names no revision"),
+        ("/object?object=x", 400, "names no object"),
+        ("/object?object=ingress/default/none", 404, "nothing was written about"),
+        ("/explain?url=http://a/", 503, "no gateway answers"),
+        ("/traffic/series?last=86400&step=1", 200, ""),
+    ],
+)
+async def test_what_cannot_be_answered_says_why(path: str, status: int, said: str) -> None:
+    async with console(*OBJECTS) as made:
+        found = await made.get(f"/api/v1{path}")
+        assert found.status == status
+        if said:
+            problem = json.loads(found.body)
+            assert found.headers["Content-Type"].startswith("application/problem+json")
+            assert said in problem["detail"]
+
+
+async def test_changes_are_told_as_they_come_and_again_to_those_who_come_back() -> None:
+    async with console(*OBJECTS) as made:
+        await made.history.say(ingress("new", host="c.example"))
+        await made.until("/routes?q=c.example", lambda said: said["total"])
+        first = await made.events("/api/v1/stream?kinds=revision", 3, Last_Event_ID="0")
+        assert first[0].startswith("id: ")
+        assert first[1] == "event: revision"
+        assert "revision" in json.loads(first[2].removeprefix("data: "))
+
+
+async def test_a_gateway_is_asked_why() -> None:
+    asked: list[Any] = []
+
+    async def explain(request: web.Request) -> web.Response:
+        asked.append(list(request.query.items()))
+        return web.json_response({"verdict": "so"})
+
+    app = web.Application()
+    app.router.add_get("/explain", explain)
+    async with TestServer(app) as server, console(*OBJECTS, gateway_url=str(server.make_url("")).rstrip("/")) as made:
+        found = await made.api("/explain?method=POST&url=http://a.example/x&headers=Cookie: a=b")
+        assert found == {"verdict": "so"}
+        assert asked == [[("method", "POST"), ("url", "http://a.example/x"), ("header", "Cookie: a=b")]]
+
+
+async def test_the_document_describes_every_question() -> None:
+    async with console(*OBJECTS) as made:
+        document = await made.api("/openapi.json")
+        assert set(document["paths"]) == {
+            f"/api/v1{path}" for path in (*(one.path for one in QUESTIONS), "/stream", "/tail")
+        }
+        for path in document["paths"].values():
+            for parameter in path["get"]["parameters"]:
+                assert parameter["schema"]["type"] in ("string", "integer", "number", "boolean")
