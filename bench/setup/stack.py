@@ -31,6 +31,7 @@ class Stack:
         self.started, self._started_at = time.monotonic(), time.time()
         flags = [f"--manifests={manifests}", f"--data-dir={self.data_dir}", "--access-log=combined"]
         flags += [f"--http-port={self.http_port}", f"--https-port={self.https_port}", f"--admin-port={self.admin_port}"]
+        flags += ["--console-port=0"]
         self.process = Process("headgate", [*HEADGATE, "up", *flags], folder, env=LOOPBACK_ONLY)
 
     def __enter__(self) -> "Stack":

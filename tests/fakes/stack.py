@@ -56,6 +56,8 @@ class Stack:
         self._temporary = tempfile.TemporaryDirectory(prefix="headgate-stack-") if data_dir is None else None
         self.data_dir = data_dir or Path(self._temporary.name if self._temporary else "")
         self.http_port, self.https_port, self.admin_port = free_ports(3)
+        self.console_port = 0
+        """0: no console."""
         source = [f"--manifests={manifests}"] if manifests else []
         source += [f"--kubeconfig={kubeconfig}"] if kubeconfig else []
         self._flags = [*source, f"--workers={workers}", *extra]
@@ -77,6 +79,7 @@ class Stack:
             f"--http-port={self.http_port}",
             f"--https-port={self.https_port}",
             f"--admin-port={self.admin_port}",
+            f"--console-port={self.console_port}",
             f"--data-dir={self.data_dir}",
         ]
 

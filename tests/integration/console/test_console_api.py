@@ -23,7 +23,12 @@ OBJECTS = (
 NAME = "a.example|a/default/web prefix /"
 BUSY = of_route(NAME, "a/default/web:80", counts(90, failed=9))
 UNFIT = UnfitEndpoint("a/default/web:80", "10.0.0.2:8080", "ejected", 1.0, 2e9, "502")
-NEEDED = {"/route": f"?name={NAME}", "/object": "?object=ingress/default/lost", "/search": "?q=a", "/diff": "?from=HEAD"}
+NEEDED = {
+    "/route": f"?name={NAME}",
+    "/object": "?object=ingress/default/lost",
+    "/search": "?q=a",
+    "/diff": "?from=HEAD",
+}
 
 
 async def test_every_question_has_an_answer() -> None:

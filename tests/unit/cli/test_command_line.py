@@ -9,7 +9,7 @@ from headgate.cli.__main__ import SECTIONS, build, main
 from headgate.cli.terminal.errors import ExitCode, exit_code_of
 from headgate.operations.errors import InvalidRequest, OperationError, StoresUnreachable
 
-SERVICES = ("watcher", "translator", "gateway")
+SERVICES = ("watcher", "translator", "gateway", "console")
 """Their help is that of their settings."""
 
 

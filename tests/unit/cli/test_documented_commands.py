@@ -11,6 +11,7 @@ import pytest
 
 from headgate.cli.__main__ import build
 from headgate.common.service.settings import ServiceSettings
+from headgate.console.settings import ConsoleSettings
 from headgate.gateway.settings import GatewaySettings
 from headgate.translator.settings import TranslatorSettings
 from headgate.watcher.settings import WatcherSettings
@@ -21,8 +22,9 @@ SERVICES: dict[str, type[ServiceSettings]] = {
     "watcher": WatcherSettings,
     "translator": TranslatorSettings,
     "gateway": GatewaySettings,
+    "console": ConsoleSettings,
 }
-PROGRAM = re.compile(r"(?:\.venv/bin/)?headgate(?:-(watcher|translator|gateway))?")
+PROGRAM = re.compile(r"(?:\.venv/bin/)?headgate(?:-(watcher|translator|gateway|console))?")
 ASSIGNMENT = re.compile(r"[A-Z][A-Z0-9_]*=.*", re.DOTALL)
 VARIABLES = {"HEADGATE_CONFIG", "HEADGATE_ENGINE", "HEADGATE_TAG"}
 """Those that are no setting: where settings are, which engine runs, and which images compose does."""

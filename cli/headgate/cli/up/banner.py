@@ -29,6 +29,7 @@ async def banner(options: UpOptions, admin_url: str, nats_url: str) -> list[str]
         f"  http    http://127.0.0.1:{options.http_port}/",
         f"  https   https://127.0.0.1:{options.https_port}/",
         f"  admin   {admin_url}/readyz, /metrics, /table, /explain",
+        *([f"  console http://127.0.0.1:{options.console_port}/"] if options.console_port else []),
         f"  nats    {nats_url}",
         f"  data    {options.data_dir}",
         f"  try     {try_line(await find_attempt(admin_url), options.http_port)}",

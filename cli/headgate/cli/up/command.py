@@ -15,7 +15,7 @@ from headgate.cli.up.data_dir import NATS_FOLDER, locked, nats_port, write_state
 from headgate.cli.up.log_output import LogOutput
 from headgate.cli.up.options import AccessLog, LogLevel, UpOptions, parse_demo_backend
 from headgate.cli.up.plan import UpPlan, make_plan
-from headgate.cli.up.ports import require_free
+from headgate.cli.up.ports import require_free, why_taken
 from headgate.cli.up.process import ProcessSpec
 from headgate.cli.up.readiness import wait_for_nats, wait_until_ready
 from headgate.cli.up.route_flags import parse_route, write_routes
@@ -24,6 +24,9 @@ from headgate.common.service.variables import unknown_variables
 from headgate.operations.status.up_state import UpState
 
 PORT = click.IntRange(1, 65535)
+CONSOLE_PORT = 9090
+_LOCAL = ("--demo-backend", "--console-port")
+"""Flags of ports that are on loopback."""
 FOLDER = click.Path(path_type=Path)
 
 
@@ -65,7 +68,13 @@ FOLDER = click.Path(path_type=Path)
     default=9080,
     help="Port of the gateway's /readyz and /metrics.",
 )
-@click.option("--console-port", type=PORT, metavar="PORT", default=None, help="Reserved: there is no console yet.")
+@click.option(
+    "--console-port",
+    type=click.IntRange(0, 65535),
+    metavar="PORT",
+    default=CONSOLE_PORT,
+    help="Port of the console, on loopback; 0 starts none.",
+)
 @click.option("--data-dir", type=FOLDER, default=".headgate", metavar="DIR", help="Folder for keys, log and tables.")
 @click.option("--workers", type=click.IntRange(1, 256), metavar="N", default=1, help="Processes for traffic.")
 @click.option(
@@ -91,7 +100,7 @@ def up(
     http_port: int,
     https_port: int,
     admin_port: int,
-    console_port: int | None,
+    console_port: int,
     data_dir: Path,
     workers: int,
     nats_url: str,
@@ -115,6 +124,7 @@ def up(
         http_port=http_port,
         https_port=https_port,
         admin_port=admin_port,
+        console_port=_console_port(console_port),
         data_dir=data_dir.absolute(),
         workers=workers,
         nats_url=nats_url,
@@ -126,9 +136,16 @@ def up(
     )
     options.check()
     _drop_unknown_variables()
-    if console_port is not None:
-        click.echo("headgate: --console-port is reserved: there is no console yet", err=True)
     return run(options)
+
+
+def _console_port(port: int) -> int:
+    """Return where the console is to be. One that nobody asked for is left out where something listens already."""
+    source = click.get_current_context().get_parameter_source("console_port")
+    if port and source is click.core.ParameterSource.DEFAULT and (reason := why_taken(port, "127.0.0.1")):
+        click.echo(f"headgate: no console: port {port} {reason}; --console-port chooses another", err=True)
+        return 0
+    return port
 
 
 def _drop_unknown_variables() -> None:
@@ -150,7 +167,7 @@ def run(options: UpOptions) -> int:
     with locked(options.data_dir):
         host = os.environ.get("HEADGATE_HTTP_HOST", "0.0.0.0")  # noqa: S104 - where the gateway listens by default, too
         for flag, port in options.ports():
-            require_free(flag, port, "127.0.0.1" if flag.startswith("--demo-backend") else host)
+            require_free(flag, port, "127.0.0.1" if flag.startswith(_LOCAL) else host)
         load_or_create_key_pair(options.data_dir)
         if options.routes:
             write_routes(options.data_dir, options.routes)

@@ -14,7 +14,7 @@ from headgate.common.stores.settings import ON_NATS
 AccessLog = Literal["combined", "json", "off"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 
-_SERVICES = ("nats", "watcher", "translator", "gateway", "headgate")
+_SERVICES = ("nats", "watcher", "translator", "gateway", "console", "headgate")
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
 
@@ -39,6 +39,8 @@ class UpOptions:
     http_port: int = 8080
     https_port: int = 8443
     admin_port: int = 9080
+    console_port: int = 9090
+    """0: no console."""
     data_dir: Path = Path(".headgate")
     workers: int = 1
     nats_url: str = ""
@@ -128,6 +130,7 @@ class UpOptions:
             ("--http-port", self.http_port),
             ("--https-port", self.https_port),
             ("--admin-port", self.admin_port),
+            *([("--console-port", self.console_port)] if self.console_port else []),
         ]
         return services + demo
 

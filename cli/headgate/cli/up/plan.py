@@ -32,13 +32,14 @@ class UpPlan:
     translator: ProcessSpec
     gateway: ProcessSpec
     demo_backends: tuple[ProcessSpec, ...]
+    console: ProcessSpec | None = None
     admin_ports: Mapping[str, AdminPort] = field(default_factory=dict)
     """By service; the gateway's is the user's to choose."""
 
     @property
     def services(self) -> tuple[ProcessSpec, ...]:
         """What is started once the broker answers, in this order."""
-        return (*self.demo_backends, self.watcher, self.translator, self.gateway)
+        return (*self.demo_backends, self.watcher, self.translator, self.gateway, *self._console)
 
     @property
     def names(self) -> list[str]:
@@ -48,7 +49,11 @@ class UpPlan:
     @property
     def stop_groups(self) -> list[list[ProcessSpec]]:
         """The order of ending: traffic first, then what feeds it, then what it all stands on."""
-        return [[self.gateway], [self.watcher, self.translator, *self.demo_backends], self._broker]
+        return [[self.gateway], [self.watcher, self.translator, *self._console, *self.demo_backends], self._broker]
+
+    @property
+    def _console(self) -> list[ProcessSpec]:
+        return [self.console] if self.console else []
 
     @property
     def _broker(self) -> list[ProcessSpec]:
@@ -72,6 +77,9 @@ def make_plan(options: UpOptions, nats_url: str, broker: ProcessSpec | None) -> 
         translator=replace(translator, prepare=admin_ports["translator"].choose),
         gateway=_service("gateway", options, nats_url, DRAIN_S, _gateway_flags(options)),
         demo_backends=tuple(map(_demo_backend, options.demo_backends)),
+        console=_service("console", options, nats_url, FINISH_S, _console_flags(options))
+        if options.console_port
+        else None,
         admin_ports=admin_ports,
     )
 
@@ -115,6 +123,14 @@ def _gateway_flags(options: UpOptions) -> list[str]:
         f"--workers={options.workers}",
         f"--access-log={options.access_log}",
         *(_development_flags(options) if options.is_local else []),
+    ]
+
+
+def _console_flags(options: UpOptions) -> list[str]:
+    return [
+        *_store_flags(options),
+        f"--console-port={options.console_port}",
+        f"--gateway-url=http://127.0.0.1:{options.admin_port}",
     ]
 
 

@@ -71,8 +71,15 @@ def test_one_that_is_the_only_one_waits_for_no_lease() -> None:
 def test_the_gateway_ends_first_and_the_broker_last() -> None:
     options = UpOptions(manifests=(Path("a"),), demo_backends=(DemoBackend("red", 9101),))
     groups = [[spec.name for spec in group] for group in make_plan(options, URL, BROKER).stop_groups]
-    assert groups == [["gateway"], ["watcher", "translator", "red"], ["nats"]]
+    assert groups == [["gateway"], ["watcher", "translator", "console", "red"], ["nats"]]
 
 
 def test_an_existing_nats_server_is_not_started() -> None:
-    assert make_plan(OPTIONS, URL, None).names == ["watcher", "translator", "gateway"]
+    assert make_plan(OPTIONS, URL, None).names == ["watcher", "translator", "gateway", "console"]
+
+
+def test_the_console_asks_the_gateway_of_this_stack_and_can_be_left_out() -> None:
+    console = make_plan(UpOptions(manifests=(Path("a"),), console_port=9191, admin_port=9292), URL, BROKER).console
+    assert console is not None
+    assert {"--console-port=9191", "--gateway-url=http://127.0.0.1:9292"} <= set(console.command)
+    assert make_plan(UpOptions(manifests=(Path("a"),), console_port=0), URL, BROKER).console is None

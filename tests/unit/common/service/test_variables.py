@@ -7,13 +7,14 @@ import pytest
 from headgate.common.service.service import run_service
 from headgate.common.service.settings import ServiceSettings
 from headgate.common.service.variables import SETTING_NAMES, unknown_variables
+from headgate.console.settings import ConsoleSettings
 from headgate.gateway.settings import GatewaySettings
 from headgate.translator.settings import TranslatorSettings
 from headgate.watcher.settings import WatcherSettings
 
 
 def test_the_names_are_those_of_all_services() -> None:
-    services = (GatewaySettings, TranslatorSettings, WatcherSettings)
+    services = (ConsoleSettings, GatewaySettings, TranslatorSettings, WatcherSettings)
     assert {name for settings in services for name in settings.model_fields} == SETTING_NAMES
 
 

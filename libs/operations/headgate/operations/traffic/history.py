@@ -1,7 +1,7 @@
 """What traffic there was: what all workers of a table said, added up by the second and by the minute.
 
-A slot is kept as packed bytes, as 900 seconds and 1,440 minutes of 500 routes would otherwise take some hundred MB. What
-is read is unpacked again, slot by slot.
+A slot is kept as packed bytes, as 900 seconds and 1,440 minutes of 500 routes would otherwise take some hundred MB.
+What is read is unpacked again, slot by slot.
 """
 
 import time
