@@ -93,6 +93,11 @@ class TranslatorSettings(LeaseSettings, StoreSettings, AcmeSettings):
         description="Leave Services without ready endpoints out of the status of Traefik's resources that refer to "
         "them; off by default, as allowEmptyServices of its provider is. They answer 503 in any case.",
     )
+    traefik_strict_prefix_matching: bool = Field(
+        default=False,
+        description="Compare paths of type Prefix by their elements, and not by characters, for Ingresses that are "
+        "read as Traefik's; off by default, as strictPrefixMatching of its provider is.",
+    )
     traefik_default_rule_syntax: RuleSyntax = Field(
         default="v3",
         description="Syntax of rules of Traefik's resources that do not say theirs, v3 or v2; v3 by default, as in "
@@ -377,6 +382,7 @@ class TranslatorSettings(LeaseSettings, StoreSettings, AcmeSettings):
                 cross_provider_namespaces=tuple(self.traefik_cross_provider_namespaces),
                 allow_external_names=self.traefik_allow_external_name_services,
                 allow_empty_services=self.traefik_allow_empty_services,
+                strict_prefix_matching=self.traefik_strict_prefix_matching,
                 default_rule_syntax=self.traefik_default_rule_syntax,
                 native_lb_by_default=self.traefik_native_lb_by_default,
                 namespaces=tuple(self.traefik_namespaces),

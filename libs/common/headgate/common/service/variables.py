@@ -163,6 +163,7 @@ SETTING_NAMES: Final = frozenset(
         "traefik_label_selector",
         "traefik_namespaces",
         "traefik_native_lb_by_default",
+        "traefik_strict_prefix_matching",
         "trust_forwarded",
         "trusted_proxies",
         "underscore_names",

@@ -17,7 +17,8 @@ To move an Ingress from Traefik, leave its annotations as they are and ask what 
 
 An Ingress with annotations `{TRAEFIK_PREFIX}*`, or whose class is of the controller `traefik.io/ingress-controller`
 (adopted by `HEADGATE_CONTROLLER_NAMES`), is read as Traefik reads it: each of its paths is a rule such as
-``Host("a.com") && PathPrefix("/b")``, whose length is its priority; paths of type `Prefix` are compared by characters.
+``Host("a.com") && PathPrefix("/b")``, whose length is its priority; paths of type `Prefix` are compared by characters,
+unless `HEADGATE_TRAEFIK_STRICT_PREFIX_MATCHING` is on.
 Without `router.entrypoints` and `router.tls` it is served on both of the gateways' own ports, and on the other default
 [entry points](traefik.md#entry-points). One with annotations of ingress-nginx, or of its class, is read as that does.
 

@@ -1,8 +1,9 @@
 """EndpointSlices and Endpoints in stored form, and the addresses behind one port of a Service.
 
 Rules from https://kubernetes.io/docs/concepts/services-networking/endpoint-slices/ and the API's own field comments:
-of an endpoint's addresses only the first has a meaning; an endpoint may be in two slices while the controller moves it;
-a slice's ports belong to the Service's ports by name.
+an endpoint may be in two slices while the controller moves it; a slice's ports belong to the Service's ports by name.
+Kubernetes itself writes one address for an endpoint, and says nothing of others: each is a server of its own here, as
+with ingress-nginx and Traefik.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -54,12 +55,12 @@ class Slice(NamedTuple):
 
 def read_slice(manifest: JsonObject) -> Slice:
     """Strip an EndpointSlice; malformed parts are left out."""
-    endpoints = (_read_endpoint(as_object(endpoint)) for endpoint in as_list(manifest.get("endpoints")))
+    endpoints = map(as_object, as_list(manifest.get("endpoints")))
     return Slice(
         service=as_text(as_object(metadata(manifest).get("labels")).get(SERVICE_NAME_LABEL)) or None,
         family=as_text(manifest.get("addressType")),
         ports=_read_ports(manifest.get("ports")),
-        addresses=tuple(sorted(endpoint for endpoint in endpoints if endpoint is not None)),
+        addresses=tuple(sorted(address for endpoint in endpoints for address in _read_endpoint(endpoint))),
     )
 
 
@@ -75,21 +76,20 @@ def _read_ports(ports: object) -> tuple[SlicePort, ...]:
     )
 
 
-def _read_endpoint(endpoint: JsonObject) -> Address | None:
-    address = next(iter(as_list(endpoint.get("addresses"))), None)
-    if not isinstance(address, str) or not address:
-        return None
+def _read_endpoint(endpoint: JsonObject) -> Iterator[Address]:
     conditions = as_object(endpoint.get("conditions"))
     is_ready = conditions.get("ready") is not False
     serving = conditions.get("serving")
-    return Address(
-        address=address,
-        zone=as_text(endpoint.get("zone")) or as_text(as_object(endpoint.get("topology")).get(ZONE_LABEL)),
-        is_ready=is_ready,
-        is_serving=serving if isinstance(serving, bool) else is_ready,
-        is_terminating=conditions.get("terminating") is True,
-        pod=_pod(endpoint),
-    )
+    for address in as_list(endpoint.get("addresses")):
+        if isinstance(address, str) and address:
+            yield Address(
+                address=address,
+                zone=as_text(endpoint.get("zone")) or as_text(as_object(endpoint.get("topology")).get(ZONE_LABEL)),
+                is_ready=is_ready,
+                is_serving=serving if isinstance(serving, bool) else is_ready,
+                is_terminating=conditions.get("terminating") is True,
+                pod=_pod(endpoint),
+            )
 
 
 def _pod(endpoint: JsonObject) -> str:

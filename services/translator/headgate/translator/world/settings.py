@@ -57,6 +57,8 @@ class TraefikSettings:
     """Whether Services without ready endpoints are as they should be, and are not reported."""
     default_rule_syntax: RuleSyntax = "v3"
     """Of rules that do not say theirs."""
+    strict_prefix_matching: bool = False
+    """Whether paths of type Prefix of Ingresses that are read as Traefik's are compared by their elements."""
     native_lb_by_default: bool = False
     """Whether Services are asked at their cluster IP if nothing is said."""
     namespaces: tuple[str, ...] = ()

@@ -48,6 +48,8 @@ _SETTINGS: Final = {
     f"{_INGRESS}.nativelbbydefault": "traefik_native_lb_by_default",
     f"{_INGRESS}.namespaces": "namespaces",
     f"{_INGRESS}.ingressclass": "class_names",
+    f"{_INGRESS}.crossprovidernamespaces": "traefik_cross_provider_namespaces",
+    f"{_INGRESS}.strictprefixmatching": "traefik_strict_prefix_matching",
     f"{_INGRESS}.defaultrulesyntax": "traefik_default_rule_syntax",
     "core.defaultrulesyntax": "traefik_default_rule_syntax",
 }

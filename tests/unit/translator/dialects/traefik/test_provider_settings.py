@@ -15,6 +15,8 @@ from headgate.translator.world.entry_points import OWN_ENTRY_POINTS, EntryPoint
 from headgate.translator.world.settings import DEFAULT_SETTINGS, TraefikSettings
 
 A = "Host(`a.test`)"
+ROUTER = "traefik.ingress.kubernetes.io/router."
+TRANSPORT = "traefik.ingress.kubernetes.io/service.serverstransport"
 POINTS = (*OWN_ENTRY_POINTS, EntryPoint("db", "tcp", 5432))
 
 
@@ -53,7 +55,19 @@ def test_services_of_type_external_name_are_allowed_by_a_setting(is_allowed: boo
     ("namespaces", "is_allowed"),
     [(("*",), True), ((), False), (("default",), True), (("def*",), True), (("b",), False)],
 )
-@pytest.mark.parametrize("place", ["middleware", "transport", "options", "service", "stream options"])
+@pytest.mark.parametrize(
+    "place",
+    [
+        "middleware",
+        "transport",
+        "options",
+        "service",
+        "annotations",
+        "annotated options",
+        "annotated transport",
+        "stream options",
+    ],
+)
 def test_namespaces_may_refer_with_a_provider_by_a_setting(namespaces: list[str], is_allowed: bool, place: str) -> None:
     named = "other-one@kubernetescrd"
     tls = {"options": {"name": named}}
@@ -70,13 +84,26 @@ def test_namespaces_may_refer_with_a_provider_by_a_setting(namespaces: list[str]
             service("web", namespace="other"),
             endpoint_slice("web", "10.0.0.1", namespace="other"),
         ],
+        "annotations": [
+            middleware("one", "other", compress={}),
+            ingress("one", host="a.test", annotations={f"{ROUTER}middlewares": named}),
+        ],
+        "annotated options": [
+            resource("TLSOption", "one", {}, namespace="other"),
+            ingress("one", host="a.test", annotations={f"{ROUTER}tls.options": named}),
+        ],
+        "annotated transport": [
+            resource("ServersTransport", "one", {}, namespace="other"),
+            {**service(), "metadata": {**service()["metadata"], "annotations": {TRANSPORT: named}}},
+            ingress("one", host="a.test", annotations={f"{ROUTER}entrypoints": "web"}),
+        ],
         "stream options": [
             resource("TLSOption", "one", {}, namespace="other"),
             tcp(tcp_rule("HostSNI(`a.com`)"), entryPoints=["db"], tls=tls),
         ],
     }
     found = translated(*made[place], allow_cross_namespace=True, cross_provider_namespaces=tuple(namespaces))
-    assert reasons(found) == ([] if is_allowed else ["RefNotPermitted"])
+    assert set(reasons(found)) == (set() if is_allowed else {"RefNotPermitted"})
 
 
 @pytest.mark.parametrize(("syntax", "wrong"), [("v3", 2), ("v2", 0)])

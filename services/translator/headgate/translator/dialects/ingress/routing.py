@@ -81,12 +81,24 @@ def routed(fragment: Fragment, routings: Routings) -> Fragment:
     }
     uses = (BackendUse(each, _ANNOTATIONS, _ANNOTATIONS) for each in refusals.values())
     tls = [claim for routing, spot in at for claim in _tls(fragment, routing, spot)]
+    moved: dict[str, set[str]] = {}
+    claims = []
+    for routing, spot in at:
+        for each in fragment.routes:
+            found = list(_claims(ref, each, routing, spot))
+            moved.setdefault(spot.key(each.host), set()).update(claim.host for claim in found)
+            claims += found
+    # A host of which all routes are at others, as those of a wildcard in rules of v2, would keep requests from them.
+    hosts = [
+        place
+        for _, spot in at
+        for host in map(spot.key, fragment.hosts)
+        for place in ([host] if host in moved.get(host, (host,)) else sorted(moved[host]))
+    ]
     return replace(
         fragment,
-        hosts=tuple(dict.fromkeys(spot.key(host) for _, spot in at for host in fragment.hosts)),
-        routes=tuple(
-            claim for routing, spot in at for each in fragment.routes for claim in _claims(ref, each, routing, spot)
-        ),
+        hosts=tuple(dict.fromkeys(hosts)),
+        routes=tuple(claims),
         backends=(*fragment.backends, *(use for each in routings for use in each.uses), *uses),
         tls=tuple(tls),
         problems=tuple(dict.fromkeys((*(one for each in routings for one in each.problems), *fragment.problems))),

@@ -71,7 +71,8 @@ class _Reading:
     def _routing(self, spot: Spot, tls: TlsPolicy | None) -> IngressRouting:
         problems, lookups, field = self._problems, self._lookups, _field("router.middlewares")
         before = follow_provided(spot.middlewares, _ENTRY_POINTS, lookups, problems)
-        own = follow_provided(self._said.get("middlewares", ()), field, lookups, problems)
+        named, namespace = self._said.get("middlewares", ()), self._question.namespace
+        own = follow_provided(named, field, lookups, problems, own=namespace)
         made = None if before is None or own is None else before.before(own)
         if tls is None and not self._has_tls and spot.tls_options:
             tls = self._policy(spot.tls_options, _ENTRY_POINTS)
@@ -110,11 +111,14 @@ class _Reading:
 
     def _tls(self) -> TlsPolicy | None:
         named = self._said.get("options")
-        return self._policy(named, _field("router.tls.options")) if named and not self._lookups.is_assumed else None
+        if not named or self._lookups.is_assumed:
+            return None
+        return self._policy(named, _field("router.tls.options"), self._question.namespace)
 
-    def _policy(self, named: str, field: str) -> TlsPolicy:
+    def _policy(self, named: str, field: str, own: str = "") -> TlsPolicy:
         try:
-            return policy_of(find_provided(TLS_OPTIONS, named, self._lookups), field, self._lookups, self._problems)
+            found = find_provided(TLS_OPTIONS, named, self._lookups, own=own)
+            return policy_of(found, field, self._lookups, self._problems)
         except BadReference as error:
             self._problems.append(refuse(error.reason, field, f"{error}; no client is let in", named))
             return NOBODY
@@ -130,7 +134,8 @@ class _Reading:
         own: list[Problem] = list(reading.problems)
         said = reading.group("service")
         field = f"{path.field}.backend.service"
-        made = follow_provided(said.get("middlewares", ()), f"{field}.name", self._lookups, own)
+        named, namespace = said.get("middlewares", ()), self._question.namespace
+        made = follow_provided(named, f"{field}.name", self._lookups, own, own=namespace)
         refusal = _why_closed(reading, own, made)
         made = made or Made()
         both = in_order(self._made.before(made))
@@ -138,7 +143,7 @@ class _Reading:
         self._made = self._made._replace(uses=self._made.uses + made.uses)
         try:
             written = _load_balancer(path, said, reading.group("cookie"))
-            namespace, lookups = self._question.namespace, self._lookups
+            lookups = self._lookups
             upstream, timeouts = upstream_of(written, lookups.cluster, namespace, lookups, is_annotated=True)
             stickiness = stickiness_of(written.sticky, f"{namespace}-{path.service}-{path.port}", names="url")
         except (BadService, BadReference) as error:
@@ -157,7 +162,7 @@ class _Reading:
         parts = [f"Host({_quoted(path.host)})"] if path.host else []
         if path.host.startswith("*.") and syntax == "v2":
             parts = [f"HostRegexp({_quoted('{subdomain:[a-zA-Z0-9-]+}.' + path.host[2:])})"]
-        parts += [f"{matcher}({_quoted(path.path)})"] if path.path else []
+        parts += [self._path_rule(matcher, path.path)] if path.path else []
         try:
             rule = parse_rule(" && ".join(parts) or 'PathPrefix("/")', "v2" if syntax == "v2" else "v3")
             found = alternatives(rule)
@@ -165,6 +170,12 @@ class _Reading:
             self._problems.append(refuse("InvalidRule", f"{path.field}.path", str(error), path.path))
             return (), 0
         return tuple(RoutePlace(*place) for place in found), rule.priority(self._said.get("priority", 0))
+
+    def _path_rule(self, matcher: str, path: str) -> str:
+        if matcher != "PathPrefix" or path == "/" or not self._lookups.settings.traefik.strict_prefix_matching:
+            return f"{matcher}({_quoted(path)})"
+        whole = path.removesuffix("/")
+        return f"(Path({_quoted(whole)}) || PathPrefix({_quoted(whole + '/')}))"
 
 
 _ENTRY_POINTS: Final = TRAEFIK_TABLE.field("router.entrypoints")

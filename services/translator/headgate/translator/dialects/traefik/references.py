@@ -86,22 +86,33 @@ def find_referenced(stored: InBothGroups, own: str, namespace: str, name: str, l
         if manifest is None:
             raise BadReference(f"{kind}NotFound", f"{kind} {where}/{name} not found")
         return Found(where, name, manifest)
-    if not matches_any(own, lookups.settings.traefik.cross_provider_namespaces):
-        what = f"references with {_SEPARATOR} are off for namespace {own}"
-        message = f"{what}: name the {kind} alone, or add the namespace to {_NAMESPACES}"
-        raise BadReference("RefNotPermitted", message)
+    _check_provided(own, lookups, f"name the {kind} alone, or ")
     if name.endswith(f"{_SEPARATOR}{_OURS}") and not lookups.settings.traefik.allow_cross_namespace:
         message = f"references with @{_OURS} are off: name the {kind} alone, or set {_SETTING}=true"
         raise BadReference("RefNotPermitted", message)
     return find_provided(stored, name, lookups)
 
 
-def find_provided(stored: InBothGroups, name: str, lookups: Lookups) -> Found:
+def _check_provided(own: str, lookups: Lookups, instead: str = "") -> None:
+    if not matches_any(own, lookups.settings.traefik.cross_provider_namespaces):
+        what = f"references with {_SEPARATOR} are off for namespace {own}"
+        raise BadReference("RefNotPermitted", f"{what}: {instead}add the namespace to {_NAMESPACES}")
+
+
+def find_provided(stored: InBothGroups, name: str, lookups: Lookups, *, own: str = "") -> Found:
     """Return the object of any namespace that `NAMESPACE-NAME@kubernetescrd` means, as annotations and settings say it.
 
+    Args:
+        stored: the kind.
+        name: as it is written.
+        lookups: where it is found.
+        own: namespace of the object whose annotation it is; empty: a setting says it.
+
     Raises:
-        BadReference: there is no such object, or it is of another provider.
+        BadReference: there is no such object, it is of another provider, or must not be referred to.
     """
+    if own:
+        _check_provided(own, lookups)
     kind = stored.newer.kind.kind
     whole, _, provider = name.rpartition(_SEPARATOR)
     if provider != _OURS:

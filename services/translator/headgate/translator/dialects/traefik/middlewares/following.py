@@ -61,13 +61,18 @@ def follow_middlewares(
     return found._replace(plugins=tuple(_ordered(found.plugins))) if is_whole else None
 
 
-def follow_provided(names: Sequence[str], field: str, lookups: Lookups, problems: list[Problem]) -> Made | None:
-    """Return what middlewares stand for that are named `NAMESPACE-NAME@kubernetescrd`, as `follow_middlewares` does."""
+def follow_provided(
+    names: Sequence[str], field: str, lookups: Lookups, problems: list[Problem], *, own: str = ""
+) -> Made | None:
+    """Return what middlewares stand for that are named `NAMESPACE-NAME@kubernetescrd`, as `follow_middlewares` does.
+
+    `own`: namespace of the object whose annotation names them; empty: settings do.
+    """
     found = Made()
     is_whole = True
     for name in () if lookups.is_assumed else names:
         try:
-            at = find_provided(MIDDLEWARES, name, lookups)
+            at = find_provided(MIDDLEWARES, name, lookups, own=own)
         except BadReference as error:
             problems.append(refuse(error.reason, field, str(error), name))
             is_whole = False

@@ -82,7 +82,7 @@ def find_transport(name: str, own: str, cluster: str, lookups: Lookups, *, is_an
         BadTransport: it cannot be followed.
     """
     if is_annotated:
-        found = find_provided(SERVERS_TRANSPORTS, name, lookups)
+        found = find_provided(SERVERS_TRANSPORTS, name, lookups, own=own)
     else:
         found = find_referenced(SERVERS_TRANSPORTS, own, "", name, lookups)
     return _follow(found, ServersTransportSpec, _transport, cluster, lookups)
