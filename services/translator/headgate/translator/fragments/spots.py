@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from headgate.common.table import Condition
 from headgate.common.table.hosts import HostKey
+from headgate.translator.world.entry_points import Observed
 
 
 class Spot(NamedTuple):
@@ -17,6 +18,7 @@ class Spot(NamedTuple):
     """Of all routes there, before their own, as the dialect names them."""
     tls_options: str = ""
     """Of routes that say nothing of TLS, as the dialect names it."""
+    observed: Observed = Observed()
 
     def key(self, host: str) -> str:
         """Return a host as claims have it."""

@@ -18,6 +18,7 @@ from headgate.translator.world.entry_points import (
     OWN_ENTRY_POINTS,
     EntryPoint,
     ListenerOptions,
+    Observed,
     check_entry_points,
     read_address,
 )
@@ -125,6 +126,15 @@ class UdpOptions(Written):
     timeout: Seconds | None = Field(default=None, description="After which a session ends.")
 
 
+class Observability(Written):
+    """What is seen of requests whose routes do not say it."""
+
+    access_logs: bool = Field(default=True, description="Lines of the access log.")
+    tracing: bool = Field(default=True, description="Traces.")
+    metrics: bool = Field(default=True, description="Without effect: requests of all routes are counted.")
+    trace_verbosity: str = Field(default="", description="Without effect: spans have one form.")
+
+
 class EntryPointSettings(Written):
     """One entry point."""
 
@@ -139,7 +149,7 @@ class EntryPointSettings(Written):
     http3: dict[str, Any] | None = Field(default=None, description="Without effect.")
     reuse_port: bool = Field(default=False, description="Without effect: gateways share ports in any case.")
     allow_acme_by_pass: bool = Field(default=False, alias="allowACMEByPass", description="Without effect.")
-    observability: dict[str, Any] = Field(default={}, description="Without effect.")
+    observability: Observability = Observability()
 
     @model_validator(mode="before")
     @classmethod
@@ -210,6 +220,7 @@ def _with_options(point: EntryPoint, written: EntryPointSettings, ports: Mapping
         middlewares=http.middlewares,
         speaks_tls=tls is not None,
         tls_options=tls.options if tls is not None else "",
+        observed=Observed(written.observability.access_logs, written.observability.tracing),
         udp_timeout_s=written.udp.timeout,
     )
 

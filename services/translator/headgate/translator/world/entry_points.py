@@ -32,6 +32,13 @@ class ListenerOptions(NamedTuple):
         return {name: value for name, value in said.items() if value is not None}
 
 
+class Observed(NamedTuple):
+    """What is seen of requests whose routes do not say it."""
+
+    access_logs: bool = True
+    tracing: bool = True
+
+
 class EntryPoint(NamedTuple):
     """A port of the gateways, by the name that objects give it."""
 
@@ -51,6 +58,7 @@ class EntryPoint(NamedTuple):
     """Whether routes without TLS have it here."""
     tls_options: str = ""
     """TLSOption of these."""
+    observed: Observed = Observed()
     udp_timeout_s: float | None = None
     """After which sessions end."""
 

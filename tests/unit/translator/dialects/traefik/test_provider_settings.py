@@ -11,6 +11,7 @@ from fakes.translator.traefik_streams import rule as tcp_rule
 from fakes.translator.traefik_streams import tcp
 from headgate.common.table import Route, Upstream, VirtualHost
 from headgate.translator.offline import Offline, translate_all
+from headgate.translator.world.entry_point_settings import EntryPointSettings, read_entry_points
 from headgate.translator.world.entry_points import OWN_ENTRY_POINTS, EntryPoint
 from headgate.translator.world.settings import DEFAULT_SETTINGS, TraefikSettings
 
@@ -160,3 +161,29 @@ def test_ingress_classes_of_traefik_are_adopted_by_a_setting(names: tuple[str, .
     made = translate_all(map(applied, (*there, one)), settings)
     assert [route.rank.priority for route in routes(made)] == ([77] if is_ours else [])
     assert (ref_of(one) in made.foreign) is not is_ours
+
+
+@pytest.mark.parametrize(
+    ("on_point", "on_route", "logs", "traces"),
+    [
+        ({}, {}, True, True),
+        ({"accessLogs": False, "tracing": False}, {}, False, False),
+        ({"accessLogs": False, "tracing": False}, {"accessLogs": True, "tracing": True}, True, True),
+        ({"accessLogs": False}, {"tracing": False}, False, False),
+        ({"metrics": False}, {"accessLogs": False}, False, True),
+    ],
+)
+@pytest.mark.parametrize("kind", ["route", "ingress", "own port"])
+def test_entry_points_say_what_is_seen_of_routes_that_do_not_say_it(
+    kind: str, on_point: Any, on_route: Any, logs: bool, traces: bool
+) -> None:
+    name = "web" if kind == "own port" else "api"
+    address = {} if kind == "own port" else {"address": ":9000"}
+    written = {name: EntryPointSettings.model_validate({**address, "observability": on_point})}
+    settings = replace(DEFAULT_SETTINGS, entry_points=read_entry_points(written))
+    one = route(rule(A, observability=on_route), spec={"entryPoints": [name]})
+    if kind == "ingress":
+        said = {f"{ROUTER}observability.{key.lower()}": str(value).lower() for key, value in on_route.items()}
+        one = ingress("one", host="a.test", annotations={f"{ROUTER}entrypoints": name, **said})
+    (found,) = routes(translate_all(map(applied, (service(), endpoint_slice("web", "10.0.0.1"), one)), settings))
+    assert (found.access_log_share is None, found.tracing.share is None) == (logs, traces)

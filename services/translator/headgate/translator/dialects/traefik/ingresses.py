@@ -6,7 +6,6 @@ from typing import Any, Final
 
 from headgate.common.problems import Problem
 from headgate.common.table import Timeouts, TlsPolicy
-from headgate.common.table.tracing import Tracing
 from headgate.translator.annotations.reading import Reading
 from headgate.translator.annotations.traefik import TRAEFIK_PREFIX, TRAEFIK_TABLE, read_traefik_annotations
 from headgate.translator.dialects.traefik.document import TLS_OPTIONS
@@ -15,6 +14,7 @@ from headgate.translator.dialects.traefik.middlewares.making import Made
 from headgate.translator.dialects.traefik.models.service import LoadBalancer
 from headgate.translator.dialects.traefik.references import BadReference, find_provided
 from headgate.translator.dialects.traefik.routes.entry_points import spots_of
+from headgate.translator.dialects.traefik.routes.observed import observed
 from headgate.translator.dialects.traefik.rules import RuleError, alternatives, parse_rule
 from headgate.translator.dialects.traefik.services.sticky import stickiness_of
 from headgate.translator.dialects.traefik.services.upstreams import BadService, upstream_of
@@ -81,10 +81,11 @@ class _Reading:
             refusal = refusal or "its TLSOption cannot be followed, and may keep clients out"
         self._made = in_order(made or Made())
         paths = {path.field: self._path(path) for path in self._question.paths}
+        seen = observed(self._said.get("access_logs"), self._said.get("tracing"), spot)
         return IngressRouting(
             spot=spot,
             paths=paths,
-            patch=RoutePatch(plugins=self._made.plugins, **_observed(self._said)).over(self._made.route),
+            patch=RoutePatch(plugins=self._made.plugins, **seen).over(self._made.route),
             refusal=refusal,
             tls=tls,
             tls_field=_field("router.tls.options"),
@@ -197,15 +198,6 @@ _CLOSING: Final = ("Middleware", "InvalidMiddleware", "RefNotPermitted", "TooMan
 
 def _quoted(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
-
-
-def _observed(said: Mapping[str, Any]) -> dict[str, Any]:
-    observed: dict[str, Any] = {}
-    if said.get("access_logs") is False:
-        observed["access_log_share"] = 0.0
-    if said.get("tracing") is False:
-        observed["tracing"] = Tracing(share=0.0, heeds_parent=False)
-    return observed
 
 
 def _load_balancer(path: IngressPath, said: Mapping[str, Any], cookie: Mapping[str, Any]) -> LoadBalancer:

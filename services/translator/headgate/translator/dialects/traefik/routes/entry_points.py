@@ -54,14 +54,19 @@ def spots_of(
 
 
 def _own_spots(points: Sequence[EntryPoint]) -> Iterator[Spot]:
-    """Yield where routes on the gateways' own ports are: one spot for both if these have the same middlewares."""
-    by_defaults: dict[tuple[tuple[str, ...], str], dict[str, None]] = {}
+    """Yield where routes on the gateways' own ports are: one spot for both if these say the same of all routes."""
+    by_defaults: dict[Spot, dict[str, None]] = {}
     for point in points:
-        by_defaults.setdefault((point.middlewares, point.tls_options), {})[point.protocol] = None
-    for (middlewares, tls_options), transports in by_defaults.items():
+        by_defaults.setdefault(_spot_of(point), {})[point.protocol] = None
+    for spot, transports in by_defaults.items():
         only = Compare(subject=Subject.TRANSPORT, values=tuple(transports)) if len(transports) == 1 else None
-        yield Spot((), only, middlewares, tls_options)
+        yield spot._replace(only=only)
 
 
 def _spot(point: EntryPoint, has_tls: bool) -> Spot:
-    return Spot((point.listener(is_tls=has_tls or point.speaks_tls),), None, point.middlewares, point.tls_options)
+    return _spot_of(point)._replace(listeners=(point.listener(is_tls=has_tls or point.speaks_tls),))
+
+
+def _spot_of(point: EntryPoint) -> Spot:
+    """Return what an entry point says of all routes on it."""
+    return Spot(middlewares=point.middlewares, tls_options=point.tls_options, observed=point.observed)

@@ -10,11 +10,11 @@ from typing import Any
 from headgate.common.problems import Problem
 from headgate.common.resources import JsonObject, ObjectRef
 from headgate.common.table import Provenance, Rank, Route
-from headgate.common.table.tracing import Tracing
 from headgate.translator.dialects.traefik.models.route import Observability, RouteRule, RouteSettings
 from headgate.translator.dialects.traefik.routes.entry_points import spots_of
 from headgate.translator.dialects.traefik.routes.layers import find_layer, translate_child
 from headgate.translator.dialects.traefik.routes.matched import Matched, read_rules
+from headgate.translator.dialects.traefik.routes.observed import observed
 from headgate.translator.dialects.traefik.routes.on_spot import on_spot
 from headgate.translator.dialects.traefik.routes.serving import KIND, Served, behind, serve
 from headgate.translator.dialects.traefik.routes.tls import claim_default_tls, claim_names, claim_tls
@@ -84,6 +84,7 @@ def translate_route(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) -> F
 
 def _claims(ref: ObjectRef, one: Matched, served: Served, spot: Spot) -> Iterator[RouteClaim]:
     """Yield the routes of the table, one for each host and path."""
+    says = one.rule.observability or Observability()
     common: dict[str, Any] = {
         "rank": Rank(priority=one.priority),
         "backends": served.backends.backends,
@@ -93,7 +94,7 @@ def _claims(ref: ObjectRef, one: Matched, served: Served, spot: Spot) -> Iterato
         "provenance": Provenance(
             cluster=ref.cluster, kind=KIND, namespace=ref.namespace, name=ref.name, rule=one.field
         ),
-        **_observed(one.rule.observability),
+        **observed(says.access_logs, says.tracing, spot),
     }
     common["keeps_body"] = max(common.get("keeps_body", 0), served.backends.keeps_body)
     name = f"{ref.cluster}/{ref.namespace}/{ref.name} {one.name}"
@@ -101,13 +102,3 @@ def _claims(ref: ObjectRef, one: Matched, served: Served, spot: Spot) -> Iterato
         when = all_of(part for part in (place.when, spot.only) if part is not None)
         route = Route(name=f"{name}/{index}" if index else name, path=place.path, when=when, **common)
         yield RouteClaim(spot.key(place.host), route, f"{one.field}.match", is_refused=served.is_refused)
-
-
-def _observed(written: Observability | None) -> dict[str, Any]:
-    """Return what is said of access log and traces."""
-    said: dict[str, Any] = {}
-    if written is not None and written.access_logs is False:
-        said["access_log_share"] = 0.0
-    if written is not None and written.tracing is False:
-        said["tracing"] = Tracing(share=0.0, heeds_parent=False)
-    return said
