@@ -2,8 +2,13 @@
 
 from typing import Any
 
+import pytest
+
+from fakes.translator import traefik
 from fakes.translator.apisix import one_backend, route
 from fakes.translator.deltas import applied, ref_of, service
+from fakes.translator.traefik_streams import rule as tcp_rule
+from fakes.translator.traefik_streams import tcp
 from headgate.common.status import ConditionType
 from headgate.translator.assembly.conditions import ObjectStatus
 from headgate.translator.composition import DIALECTS
@@ -18,9 +23,12 @@ BROKEN = [{"name": "limit-count", "config": {"count": -3, "time_window": 60}}]
 
 
 def condition(*rules: Any) -> ObjectStatus:
+    return condition_of(route(*rules))
+
+
+def condition_of(made: Any) -> ObjectStatus:
     translation = Translation(DIALECTS)
     translation.activate("a")
-    made = route(*rules)
     for manifest in (service(), made):
         translation.apply(applied(manifest))
     for _ in translation.settle():
@@ -50,3 +58,22 @@ def test_a_refused_object_is_not_accepted_and_keeps_its_addresses() -> None:
     assert (said.status, said.reason) == ("False", "Invalid")
     assert "count" in said.message
     assert broken.is_accepted
+
+
+MISSING = [
+    traefik.route(traefik.rule(traefik.ANY, middlewares=["lost"])),
+    traefik.route(traefik.rule(traefik.ANY), spec={"entryPoints": ["websecure"], "tls": {"options": {"name": "lost"}}}),
+    tcp(tcp_rule("HostSNI(`a.com`)", middlewares=[{"name": "lost"}]), entryPoints=["websecure"], tls={}),
+    tcp(tcp_rule("HostSNI(`a.com`)"), entryPoints=["websecure"], tls={"options": {"name": "lost"}}),
+]
+
+
+@pytest.mark.parametrize("made", MISSING)
+def test_references_of_traefiks_routes_that_are_missing_are_not_resolved_and_what_names_them_is_accepted(
+    made: Any,
+) -> None:
+    found = condition_of(made)
+    assert found.is_refused
+    conditions = report(Facts(IDENTITY, found, None, "", None, None), None, Fleet({}), None).conditions
+    said = {each.type: each.status for each in conditions}
+    assert (said[ConditionType.ACCEPTED], said[ConditionType.RESOLVED_REFS]) == ("True", "False")
