@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import cycle
 from pathlib import Path
+from typing import Protocol
 
 from bench.clients.probe import Probe
 from bench.errors import BenchError
@@ -32,6 +33,16 @@ class Change:
     def took_ms(self) -> float:
         """From the file to the answer."""
         return (self.served - self.written) * 1e3
+
+
+class Changing(Protocol):
+    """A host that is changed again and again."""
+
+    host: str
+
+    @property
+    def answer(self) -> str:
+        """Body of the answers once everything written is served."""
 
 
 class ChangingSite:
@@ -86,9 +97,7 @@ class ChangingSite:
         replace_file(self._manifests / f"{self.name}-route.yaml", route)
 
 
-def make_changes(
-    site: ChangingSite, port: int, count: int, pause_s: float, change: Callable[[], None]
-) -> Iterator[Change]:
+def make_changes(site: Changing, port: int, count: int, pause_s: float, change: Callable[[], None]) -> Iterator[Change]:
     """Make a change `count` times, each time after a pause of `pause_s` to `1.5 * pause_s` at random.
 
     Args:

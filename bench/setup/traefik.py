@@ -2,6 +2,8 @@
 
 from bench.setup.manifests import Dialect
 
+RULE = "Host(`{host}`) && PathPrefix(`/`) && Method(`GET`) && !Header(`X-Canary`, `yes`)"
+"""Four matchers."""
 _ROUTE = """\
 apiVersion: traefik.io/v1alpha1
 kind: IngressRoute
@@ -9,7 +11,7 @@ metadata: {{name: {name}, namespace: bench}}
 spec:
   routes:
   - kind: Rule
-    match: Host(`{host}`) && PathPrefix(`/`) && Method(`GET`) && !Header(`X-Canary`, `yes`)
+    match: {rule}
     services:
     - {{name: {service}, port: 80}}
 """
@@ -17,7 +19,7 @@ spec:
 
 def ingress_route(name: str, host: str, service: str) -> str:
     """An IngressRoute with a rule of four matchers."""
-    return _ROUTE.format(name=name, host=host, service=service)
+    return _ROUTE.format(name=name, rule=RULE.format(host=host), service=service)
 
 
 TRAEFIK = Dialect("IngressRoutes", lambda _, name, host, service: ingress_route(name, host, service))
