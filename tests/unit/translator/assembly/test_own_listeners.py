@@ -1,10 +1,12 @@
 """Of several objects that say something of the gateway's own listeners the oldest counts, and the others hear of it."""
 
+from dataclasses import replace
+
 import pytest
 
 from headgate.common.resources import CONFIG_MAP, ObjectRef
 from headgate.common.snapshot import decode_chunk
-from headgate.common.table import Listener, Provenance, own_listener
+from headgate.common.table import Listener, Provenance, TlsPolicy, own_listener
 from headgate.translator.assembly.assembly import Assembly
 from headgate.translator.fragments.fragment import Fragment, Identity
 
@@ -26,9 +28,14 @@ def settle(assembly: Assembly, *fragments: Fragment) -> dict[str, tuple[str, ...
         assembly.put_fragment(fragment.identity.ref, fragment)
     for _ in assembly.assemble():
         pass
+    return {entry.key: entry.trusted_proxies for entry in listeners(assembly)}
+
+
+def listeners(assembly: Assembly) -> list[Listener]:
+    """Return those of the table."""
     chunks = assembly.image.chunks()
     entries = [entry for chunk in chunks for entry in decode_chunk(chunk.kind, chunk.content)]
-    return {entry.key: entry.trusted_proxies for entry in entries if isinstance(entry, Listener)}
+    return [entry for entry in entries if isinstance(entry, Listener)]
 
 
 @pytest.mark.parametrize("is_reversed", [False, True])
@@ -69,3 +76,17 @@ def test_settings_count_before_all_objects_and_stay() -> None:
     assert (told.reason, "setting entrypoints" in told.message) == ("ListenerConflict", True)
     assembly.put_fragment(old.identity.ref, None)
     assert settle(assembly) == {"http": ("192.0.2.0/24",)}
+
+
+def test_an_object_says_what_settings_leave_open() -> None:
+    said = own_listener("https").model_copy(update={"trusted_proxies": ("192.0.2.0/24",)})
+    option, policy = saying("a", OLD), TlsPolicy(min_version="1.3")
+    listener = own_listener("https").model_copy(update={"tls": policy})
+    assembly = Assembly(listeners=[said])
+    settle(assembly, replace(option, own_listeners=(listener,)))
+    (entry,) = listeners(assembly)
+    assert (entry.trusted_proxies, entry.tls) == (("192.0.2.0/24",), policy)
+    assert list(assembly.lost_by(option)) == []
+    assembly.put_fragment(option.identity.ref, None)
+    assert settle(assembly) == {"https": ("192.0.2.0/24",)}
+    assert [each.tls for each in listeners(assembly)] == [None]

@@ -9,8 +9,8 @@ from typing import TypeVar
 
 from headgate.common.problems import Problem, Severity
 from headgate.common.resources import ObjectRef
-from headgate.common.table import OWN_LISTENERS as OWN_LISTENER_KEYS
 from headgate.common.table import (
+    HTTPS_LISTENER,
     Certificate,
     Challenge,
     EntryKind,
@@ -21,6 +21,7 @@ from headgate.common.table import (
     entry_key,
     entry_kind,
 )
+from headgate.common.table import OWN_LISTENERS as OWN_LISTENER_KEYS
 from headgate.common.table.hosts import HostKey
 from headgate.common.table_image import TableImage, encode_entry
 from headgate.translator.assembly.boundaries import DEFAULT_BOUNDARIES, Boundaries
@@ -174,6 +175,9 @@ class Assembly:
         for key in before.keys() - self._own_listeners.entries.keys():
             self._discard("listeners", key)
         for listener in self._own_listeners.entries.values():
+            self._put(listener)
+        over_tls = self._own_listeners.entries.get(HTTPS_LISTENER)
+        for listener in self._entry_listeners.secure(over_tls.tls if over_tls is not None else None):
             self._put(listener)
         self._dirty_ports.update(dict.fromkeys(ports_of({**before, **self._own_listeners.entries}.values())))
 

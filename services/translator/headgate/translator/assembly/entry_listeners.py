@@ -5,7 +5,7 @@ Those that redirect are there in any case, as they answer without routes.
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from headgate.common.table import Listener
+from headgate.common.table import Listener, TlsPolicy
 from headgate.translator.fragments.fragment import StreamPort
 
 
@@ -25,6 +25,8 @@ class EntryListeners:
         self._listeners: Mapping[str, Listener] = {each.key: each for each in listeners}
         self._users: dict[str, set[str]] = {}
         self._used: dict[str, tuple[str, ...]] = {}
+        self._tls: TlsPolicy | None = None
+        """Of those over TLS, at names that have no policy of their own."""
 
     @property
     def lasting(self) -> Iterator[Listener]:
@@ -42,7 +44,21 @@ class EntryListeners:
             del self._used[host]
         gone = [key for key in before if key not in listeners and self._leave(key, host)]
         come = [key for key in listeners if key not in before and self._join(key, host)]
-        return [self._listeners[key] for key in come if key in self._listeners], gone
+        return [self._as_is(key) for key in come if key in self._listeners], gone
+
+    def _as_is(self, key: str) -> Listener:
+        listener = self._listeners[key]
+        if self._tls is None or listener.protocol != "https":
+            return listener
+        return listener.model_copy(update={"tls": self._tls})
+
+    def secure(self, tls: TlsPolicy | None) -> list[Listener]:
+        """Take what holds at names without a policy of their own; return the listeners in use that are others by it."""
+        if tls == self._tls:
+            return []
+        self._tls = tls
+        used = (key for key in self._users if key in self._listeners)
+        return [self._as_is(key) for key in used if self._listeners[key].protocol == "https"]
 
     def _join(self, key: str, host: str) -> bool:
         users = self._users.setdefault(key, set())

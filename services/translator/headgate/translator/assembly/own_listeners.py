@@ -1,6 +1,9 @@
-"""The gateway's own listeners: what the operator's settings say of one counts, else what the oldest object does."""
+"""The gateway's own listeners: what the operator's settings say of one counts, and of the rest what the oldest object
+does.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
 
 from headgate.common.problems import Problem
 from headgate.common.resources import ObjectRef
@@ -8,6 +11,9 @@ from headgate.common.table import Listener
 from headgate.translator.assembly.entry_listeners import listeners_on
 from headgate.translator.fragments.fragment import Fragment, Identity, StreamPort
 from headgate.translator.fragments.seniority import describe, seniority_of
+
+_OF_ALL: Final = frozenset(("key", "protocol", "provenance"))
+"""Fields that say nothing."""
 
 
 class OwnListeners:
@@ -45,12 +51,32 @@ class OwnListeners:
             identity = fragment.identity
             rivals = []
             for listener in fragment.own_listeners:
-                entry, owner = won.setdefault(listener.key, (listener, identity))
-                if entry.model_copy(update={"provenance": listener.provenance}) != listener:
+                settings = self._settings.get(listener.key)
+                together = _together(settings, listener)
+                entry, owner = won.get(listener.key, (listener, identity))
+                if together is None:
+                    rivals.append(_lost(listener, identity, None))
+                elif owner in (None, identity):
+                    won[listener.key] = together, identity
+                elif entry.model_copy(update={"provenance": listener.provenance}) != together:
                     rivals.append(_lost(listener, identity, owner))
             if rivals:
                 lost[identity.ref] = tuple(rivals)
         self.entries, self.lost = {key: entry for key, (entry, _) in won.items()}, lost
+
+
+def _said(listener: Listener) -> dict[str, object]:
+    return {name: getattr(listener, name) for name in listener.model_fields_set - _OF_ALL}
+
+
+def _together(settings: Listener | None, listener: Listener) -> Listener | None:
+    """Return what settings and an object say of a listener; None: they say different things of one field."""
+    if settings is None:
+        return listener
+    both, said = _said(settings), _said(listener)
+    if any(both.get(name, value) != value for name, value in said.items()):
+        return None
+    return listener.model_copy(update=both)
 
 
 def ports_of(listeners: Iterable[Listener]) -> Iterator[StreamPort]:
