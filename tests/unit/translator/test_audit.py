@@ -224,12 +224,12 @@ def test_what_a_gatewayproxy_says_of_the_data_plane_is_ignored() -> None:
     assert said["provider"].verdict is Verdict.IGNORED
 
 
-def test_an_l4_route_policy_is_ignored() -> None:
+def test_plugins_of_an_l4_route_policy_are_honoured_and_those_that_streams_lack_refused() -> None:
     target = {"group": "gateway.networking.k8s.io", "kind": "TCPRoute", "name": "db"}
-    spec = {"targetRefs": [target], "plugins": [{"name": "ip-restriction", "config": {"whitelist": ["10.0.0.0/8"]}}]}
-    said = audited(resource("L4RoutePolicy", "db", spec, version="v1alpha1"))
-    assert {one.verdict for one in said.values()} == {Verdict.IGNORED}
-    assert "stream" in said["targetRefs"].note
+    plugins = [{"name": "ip-restriction", "config": {"whitelist": ["10.0.0.0/8"]}}, {"name": "cors"}]
+    said = audited(resource("L4RoutePolicy", "db", {"targetRefs": [target], "plugins": plugins}, version="v1alpha1"))
+    assert said["plugins[ip-restriction]"].verdict is Verdict.HONOURED
+    assert said["plugins[cors]"].verdict is Verdict.REFUSED
 
 
 def test_metadata_are_told_of_plugin_by_plugin() -> None:
@@ -246,17 +246,16 @@ def test_plugins_of_a_plugin_config_are_honoured_and_a_wrong_one_is_refused() ->
     assert said["plugins[limit-count]"].verdict is Verdict.REFUSED
 
 
-def test_a_policy_for_an_http_route_is_in_force_nowhere() -> None:
+def test_a_policy_for_an_http_route_is_honoured() -> None:
     target = {"group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "name": "web"}
     spec = {"targetRefs": [target], "priority": 1, "vars": [["arg_a", "==", "1"]]}
     said = audited(resource("HTTPRoutePolicy", "web", spec, version="v1alpha1"))
-    assert said["targetRefs[].kind=HTTPRoute"].verdict is Verdict.IGNORED
     assert said["priority"].verdict is Verdict.HONOURED
     assert said["vars"].verdict is Verdict.HONOURED
 
 
 def test_what_is_wrong_with_a_policy_is_refused() -> None:
-    spec = {"targetRefs": [{"group": "", "kind": "Service", "name": "web"}], "scheme": "tcp", "retries": 1}
+    spec = {"targetRefs": [{"group": "", "kind": "Service", "name": "web"}], "scheme": "ws", "retries": 1}
     said = audited(resource("BackendTrafficPolicy", "web", spec, version="v1alpha1"))
     assert said["scheme"].verdict is Verdict.REFUSED
     assert said["retries"].verdict is Verdict.APPROXIMATED

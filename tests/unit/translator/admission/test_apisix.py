@@ -257,4 +257,4 @@ def test_a_target_that_another_policy_has_or_that_is_not_there_yet_is_told() -> 
     assert told(propose(gone)) == [("TargetNotFound", "spec.targetRefs[0]", Basis.REFERENCE)]
     refs = [{"group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "name": "web"}]
     on_route = resource("HTTPRoutePolicy", "new", {"targetRefs": refs}, "v1alpha1")
-    assert told(propose(on_route)) == []
+    assert told(propose(on_route)) == [("TargetNotFound", "spec.targetRefs[0]", Basis.REFERENCE)]

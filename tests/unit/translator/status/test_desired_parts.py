@@ -1,10 +1,10 @@
-"""What should stand in the status of an object by target, parent or listener, and where nothing serves it."""
+"""What should stand in the status of an object by target, parent or listener."""
 
 from datetime import timedelta
 from typing import Any
 
-from fakes.translator.facts import BAD, NOW, TWO, facts, programmed, told
-from headgate.common.problems import Problem, Severity
+from fakes.translator.facts import BAD, NOW, TWO, facts, programmed
+from headgate.common.problems import Problem
 from headgate.common.status import (
     AncestorRef,
     ConditionType,
@@ -22,41 +22,6 @@ from headgate.translator.status.desired import (
     wanted_by,
 )
 from headgate.translator.world.last_good import VersionId
-
-# What is in force nowhere
-
-
-def test_what_nothing_that_is_served_refers_to_is_accepted_and_in_no_table() -> None:
-    waiting = Problem(severity=Severity.INFO, reason="TargetsNotServed", field="spec", message="not served")
-    wanted = report(facts(waiting), None, TWO, None)
-    assert told(wanted, ConditionType.ACCEPTED)[1:3] == ("True", "TargetsNotServed")
-    assert programmed(wanted) == ("False", "TargetsNotServed")
-    assert wanted.revision is None
-    (note,) = to_update(wanted, None, NOW, None).events
-    assert (note.type, note.reason, note.note) == ("Normal", "Accepted", "spec: not served")
-
-
-def test_a_policy_for_what_is_not_served_says_so_of_each_target() -> None:
-    waiting = Problem(severity=Severity.INFO, reason="TargetsNotServed", field="spec", message="not served")
-    target = AncestorRef("gateway.networking.k8s.io", "TCPRoute", "default", "db")
-    wanted = report(facts(waiting, parts=(StatusPart(target, "spec.targetRefs[0]"),)), None, TWO, None)
-    said = [(one.type, one.status, one.reason) for one in wanted.conditions if one.part == target]
-    assert said == [("Accepted", "True", "TargetsNotServed"), ("Programmed", "False", "TargetsNotServed")]
-
-
-def test_a_policy_for_one_that_is_served_and_one_that_is_not_tells_them_apart() -> None:
-    waiting = Problem(severity=Severity.INFO, reason="TargetsNotServed", field="spec.targetRefs[1]", message="not so")
-    known = facts(waiting, parts=TARGETS)
-    assert ancestors(known) == [
-        (ONE, "Accepted", "True", "Accepted"),
-        (ONE, "Programmed", "True", "Programmed"),
-        (OTHER, "Accepted", "True", "TargetsNotServed"),
-        (OTHER, "Programmed", "False", "TargetsNotServed"),
-    ]
-    wanted = report(known, None, TWO, None)
-    assert told(wanted, ConditionType.ACCEPTED)[1:3] == ("True", "Accepted")
-    assert programmed(wanted) == ("True", "Programmed")
-
 
 # Ancestors of policies
 

@@ -11,9 +11,6 @@ from typing import Literal, NamedTuple
 from headgate.common.problems import Problem, Severity
 from headgate.common.status import ConditionType, PartRef
 
-TARGETS_NOT_SERVED = "TargetsNotServed"
-"""Reason of what is well, and in force nowhere: objects of a kind that is not served are those that refer to it."""
-
 
 class SaidCondition(NamedTuple):
     """A condition as its dialect says it."""
@@ -49,10 +46,6 @@ class StatusPart(NamedTuple):
     def own_errors_in(self, problems: Iterable[Problem]) -> list[Problem]:
         """Return those of them that are at the field of this part, and so wrong for it alone."""
         return [one for one in self.errors_in(problems) if self._has(one.field)]
-
-    def unserved_in(self, problems: Iterable[Problem]) -> list[Problem]:
-        """Return which of an object's problems say that what this part names is not served; they are no mistakes."""
-        return [one for one in problems if one.reason == TARGETS_NOT_SERVED and _is_within(self.field, one.field)]
 
     def _has(self, field: str) -> bool:
         return bool(self.field) and _is_within(field, self.field)

@@ -1,6 +1,7 @@
 """What policies say of the objects that they are attached to, whichever dialect they are written in."""
 
-from typing import Final, NamedTuple
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
 
 from headgate.translator.manifests.patches import NO_ROUTE_PATCH, RoutePatch, UpstreamPatch
 from headgate.translator.world.attachments import AttachmentPoint
@@ -13,6 +14,8 @@ class ObjectTarget(NamedTuple):
     kind: str
     namespace: str
     name: str
+    section: str = ""
+    """Name of a part of it, such as a rule; empty for the whole object, and for a part without a name."""
 
 
 class ServicePortTarget(NamedTuple):
@@ -32,15 +35,28 @@ class BackendPolicy(NamedTuple):
 
 
 class RoutePolicy(NamedTuple):
-    """What holds for all routes of an object."""
+    """What holds for all routes of an object, or of a part of it."""
 
     patch: RoutePatch = NO_ROUTE_PATCH
     fault: str = ""
     """Set if it is unknown which requests the routes are for."""
 
 
+class StreamPolicy(NamedTuple):
+    """What holds for the connections or datagrams of a route."""
+
+    fields: Mapping[str, Any] = {}
+    """Of a `StreamRoute`."""
+    fault: str = ""
+    """Set if it cannot be followed, so that it is unknown who may connect."""
+
+
 NO_ROUTE_POLICY: Final = RoutePolicy()
+NO_STREAM_POLICY: Final = StreamPolicy()
 BACKEND_POLICIES: AttachmentPoint[ServicePortTarget, BackendPolicy | None] = AttachmentPoint("backend policy", None)
 ROUTE_POLICIES: AttachmentPoint[ObjectTarget, RoutePolicy] = AttachmentPoint("route policy", NO_ROUTE_POLICY)
+STREAM_POLICIES: AttachmentPoint[ObjectTarget, StreamPolicy] = AttachmentPoint("stream policy", NO_STREAM_POLICY)
+SECTIONS: AttachmentPoint[ObjectTarget, frozenset[str] | None] = AttachmentPoint("sections", None)
+"""Names of the parts of an object that policies may be about; None if it is not there, or its kind has none."""
 OWNERSHIP: AttachmentPoint[ObjectTarget, bool | None] = AttachmentPoint("ownership", None)
 """Whether an object that is translated is ours; None if it is not there. The core provides it for all dialects."""

@@ -21,7 +21,7 @@ from headgate.translator.assembly.namesakes import SERVED_BY_NAMESAKE
 from headgate.translator.assembly.ownership import PATH_CONFLICT
 from headgate.translator.assembly.streams import STREAM_CONFLICT
 from headgate.translator.fragments.fragment import Identity
-from headgate.translator.fragments.status_part import TARGETS_NOT_SERVED, SaidCondition, StatusPart
+from headgate.translator.fragments.status_part import SaidCondition, StatusPart
 from headgate.translator.serving.fleet import Fleet
 from headgate.translator.world.last_good import VersionId
 
@@ -77,13 +77,6 @@ class Facts(NamedTuple):
     """That its status lists."""
 
 
-def is_in_no_table(facts: Facts) -> bool:
-    """Whether gateways serve nothing of it, because they serve nothing that refers to it."""
-    problems = facts.condition.problems
-    is_said = any(problem.reason == TARGETS_NOT_SERVED for problem in problems)
-    return is_said and all(part.unserved_in(problems) for part in facts.parts)
-
-
 def accepted(facts: Facts) -> DesiredCondition:
     """Say whether its present version is served."""
     condition = facts.condition
@@ -99,8 +92,7 @@ def accepted(facts: Facts) -> DesiredCondition:
         return _say(ConditionType.ACCEPTED, "False", "Invalid", _texts(wrong))
     if wrong:
         return _say(ConditionType.ACCEPTED, "True", "ServedInPart", _texts(wrong))
-    said = (SERVED_BY_NAMESAKE, TARGETS_NOT_SERVED) if is_in_no_table(facts) else (SERVED_BY_NAMESAKE,)
-    if elsewhere := [problem for problem in condition.problems if problem.reason in said]:
+    if elsewhere := [problem for problem in condition.problems if problem.reason == SERVED_BY_NAMESAKE]:
         return _say(ConditionType.ACCEPTED, "True", elsewhere[0].reason, _texts(elsewhere))
     return _say(ConditionType.ACCEPTED, "True", "Accepted", "")
 
@@ -121,8 +113,7 @@ def programmed(
     """
     what = ConditionType.PROGRAMMED
     if revision is None:
-        reason = TARGETS_NOT_SERVED if facts.condition.is_accepted else "NotAccepted"
-        return _in_no_table(reason)
+        return _say(what, "False", "NotAccepted", "nothing of it is in the table")
     if facts.pinned is not None and facts.pinned < revision:
         text = f"the table is pinned to revision {facts.pinned}; this waits, in revision {revision}, to be unpinned"
         return _say(what, "False", "TablePinned", text)
@@ -175,9 +166,6 @@ def _of_part(part: StatusPart, facts: Facts, as_a_whole: DesiredCondition) -> It
         yield accepted(facts)._replace(status="False", reason="Invalid")
     elif wrong:
         yield _say(ConditionType.ACCEPTED, "False", wrong[0].reason, _texts(wrong))
-    elif unserved := part.unserved_in(condition.problems):
-        yield _say(ConditionType.ACCEPTED, "True", TARGETS_NOT_SERVED, _texts(unserved))
-        yield _in_no_table(TARGETS_NOT_SERVED)
     else:
         yield _say(ConditionType.ACCEPTED, "True", "Accepted", "")
         yield as_a_whole
@@ -221,10 +209,6 @@ def _closed(report: ListenerReport, fleet: Fleet) -> DesiredCondition | None:
     named = ", ".join(each.replica for each in found[:_NAMED]) + (" and others" if len(found) > _NAMED else "")
     text = f"port {report.port} is not open at {named}: {found[0].reason}"
     return _say(ConditionType.PROGRAMMED, "False", "PortUnavailable", text)
-
-
-def _in_no_table(reason: str) -> DesiredCondition:
-    return _say(ConditionType.PROGRAMMED, "False", reason, "nothing of it is in the table")
 
 
 def _rolling_out(rollout: Rollout, revision: Version, count: int) -> tuple[str, str]:

@@ -23,7 +23,6 @@ from headgate.common.status import (
     shorten,
 )
 from headgate.common.table import DEFAULT_TABLE
-from headgate.translator.fragments.status_part import TARGETS_NOT_SERVED
 from headgate.translator.serving.fleet import Fleet
 from headgate.translator.status.conditions import (
     HELD_BACK,
@@ -32,7 +31,6 @@ from headgate.translator.status.conditions import (
     Facts,
     accepted,
     as_said,
-    is_in_no_table,
     of_parts,
     programmed,
     resolved,
@@ -130,7 +128,7 @@ def report(
 
 
 def _revision(facts: Facts, before: DesiredStatus | None) -> Version | None:
-    if not facts.condition.is_accepted or is_in_no_table(facts):
+    if not facts.condition.is_accepted:
         return None
     is_as_before = before is not None and before.is_accepted and before.content == facts.content
     return before.revision if before and is_as_before and before.revision else facts.version
@@ -260,8 +258,6 @@ def _served(desired: DesiredStatus) -> str:
     if desired.stand_in is not None:
         how = "Served as it was last good"
     programmed = _programmed_of(desired)
-    if programmed.reason == TARGETS_NOT_SERVED:
-        return next(said.message for said in desired.conditions if said.type is ConditionType.ACCEPTED)
     return f"{how}; {programmed.message}" if programmed.status == "True" else how
 
 

@@ -15,6 +15,8 @@ from headgate.translator.sources.sharing import find_service
 from headgate.translator.upstreams.resolution import ResolvedUpstream, at_cluster_ip, resolve_upstream
 from headgate.translator.world.graph import Lookups
 
+_OF_STREAMS = (BackendProtocol.TCP, BackendProtocol.TLS, BackendProtocol.UDP)
+"""Protocols that say nothing of requests."""
 _AS, _WITH, _POLICY, _CLUSTER_IP = "as=", "with=", "policy", "cluster-ip"
 
 
@@ -82,7 +84,8 @@ class OverriddenService(NamedTuple):
         if policy:
             service = find_service(lookups, self.namespace, self.name)
             said = service.policy.upstream if service is not None and service.policy else NO_UPSTREAM_PATCH
-            fields |= said.over(policy.upstream).said
+            both = said.over(policy.upstream).said
+            fields |= both if both.get("protocol") not in _OF_STREAMS else {**both, "protocol": resolved.entry.protocol}
         if self.override is not None:
             fields |= self.override.patch.said
         if self.protocol is not None:

@@ -220,7 +220,7 @@ def test_a_policy_that_cannot_be_followed_gives_way_to_the_next() -> None:
         ({"targetRefs": [{"kind": "Service", "name": "web"}]}, "spec.targetRefs[0].group"),
         ({"loadbalancer": {"type": "roundrobin", "key": "uri"}}, "spec.loadbalancer.key"),
         ({"loadbalancer": {"hashOn": "vars"}}, "spec.loadbalancer.type"),
-        ({"scheme": "tcp"}, "spec.scheme"),
+        ({"scheme": "ws"}, "spec.scheme"),
         ({"passHost": "rewrite"}, "spec.upstreamHost"),
         ({"upstreamHost": "a b"}, "spec.upstreamHost"),
         ({"healthCheck": {"passive": {}}}, "spec.healthCheck.active"),

@@ -1,27 +1,50 @@
-"""L4RoutePolicies: checked, and said to be in force nowhere, which is no mistake of theirs."""
+"""L4RoutePolicies: what is checked of them, and which of several for a route holds."""
 
 from typing import Any
 
 import pytest
 
 from fakes.translator.apisix import Translated, resource
-from headgate.common.problems import Severity
+from fakes.translator.gateway_api import gateway, gateway_class, listener, stream_route
 
+NAMES = ("db", "web", "own")
+PASSTHROUGH = {"mode": "Passthrough"}
 TCP = {"group": "gateway.networking.k8s.io", "kind": "TCPRoute", "name": "db"}
 BLOCK = {"name": "ip-restriction", "config": {"blacklist": ["192.0.2.0/24"]}}
 
 
+ROUTES = (
+    gateway_class(),
+    gateway(listener("tcp", 5432, "TCP"), listener("udp", 53, "UDP"), listener("tls", 6443, "TLS", tls=PASSTHROUGH)),
+    *(stream_route(kind, "web", name=name) for kind in ("TCPRoute", "UDPRoute", "TLSRoute") for name in NAMES),
+)
+
+
 def translated(*plugins: Any, targets: Any = (TCP,)) -> Translated:
     spec = {"targetRefs": list(targets), "plugins": list(plugins)}
-    return Translated(resource("L4RoutePolicy", "policy", spec, "v1alpha1"))
+    return Translated(*ROUTES, resource("L4RoutePolicy", "policy", spec, "v1alpha1"))
 
 
-def test_one_with_nothing_wrong_is_accepted_and_says_that_its_routes_are_not_served() -> None:
+def test_one_with_nothing_wrong_is_accepted_and_tells_nothing() -> None:
     table = translated(BLOCK, {"name": "limit-conn", "config": {"conn": 1}})
-    (problem,) = table.problems("policy")
-    assert (problem.severity, problem.reason) == (Severity.INFO, "TargetsNotServed")
-    assert "TCPRoutes" in problem.message
+    assert table.problems("policy") == []
     assert table.is_accepted("policy")
+
+
+@pytest.mark.parametrize(
+    ("target", "told"), [({"name": "gone"}, "not found"), ({"sectionName": "rule"}, "no sections")], ids=str
+)
+def test_a_target_that_is_not_there_is_told(target: Any, told: str) -> None:
+    (problem,) = translated(BLOCK, targets=[{**TCP, **target}]).problems("policy")
+    assert (problem.reason, problem.field) == ("TargetNotFound", "spec.targetRefs[0]")
+    assert told in problem.message
+
+
+def test_a_policy_for_a_route_of_another_controller_is_none_of_our_business() -> None:
+    theirs = gateway(listener("tcp", 5432, "TCP"), spec={"gatewayClassName": "theirs"})
+    others = (gateway_class("theirs", "example.com/other"), theirs, stream_route("TCPRoute", "web", name="db"))
+    table = Translated(*others, policy("policy"))
+    assert all(ref.name != "policy" for ref in [*table.offline.problems, *table.offline.foreign])
 
 
 @pytest.mark.parametrize(
@@ -35,7 +58,7 @@ def test_one_with_nothing_wrong_is_accepted_and_says_that_its_routes_are_not_ser
     ],
 )
 def test_a_plugin_that_cannot_be_followed_is_named(plugin: Any, severity: str, field: str, told: str) -> None:
-    (problem, _) = translated(BLOCK, plugin).problems("policy")
+    (problem,) = translated(BLOCK, plugin).problems("policy")
     assert (problem.severity, problem.field) == (severity, f"spec.plugins[1].{field}")
     assert told in problem.message
     assert "port" not in problem.message
@@ -75,7 +98,7 @@ def conflicts(table: Translated, name: str) -> list[str]:
 
 
 def test_of_two_policies_for_a_target_the_older_one_has_it_and_the_other_is_told() -> None:
-    table = Translated(policy("a"), policy("z", created="2025-01-01T00:00:00Z"))
+    table = Translated(*ROUTES, policy("a"), policy("z", created="2025-01-01T00:00:00Z"))
     assert conflicts(table, "z") == []
     assert conflicts(table, "a") == ["TCPRoute default/db has L4RoutePolicy default/z, which is older"]
     assert table.is_accepted("z")
@@ -83,7 +106,7 @@ def test_of_two_policies_for_a_target_the_older_one_has_it_and_the_other_is_told
 
 
 def test_of_policies_as_old_the_first_by_name_has_a_target() -> None:
-    table = Translated(policy("c"), policy("b"), policy("a"))
+    table = Translated(*ROUTES, policy("c"), policy("b"), policy("a"))
     assert conflicts(table, "a") == []
     for name in ("b", "c"):
         assert conflicts(table, name) == [
@@ -92,7 +115,7 @@ def test_of_policies_as_old_the_first_by_name_has_a_target() -> None:
 
 
 def test_a_policy_that_conflicts_about_one_target_has_the_others() -> None:
-    table = Translated(policy("a"), policy("b", {**TCP, "name": "own"}, TCP))
+    table = Translated(*ROUTES, policy("a"), policy("b", {**TCP, "name": "own"}, TCP))
     assert [problem.field for problem in table.problems("b") if problem.reason == "Conflicted"] == [
         "spec.targetRefs[1]"
     ]
@@ -103,9 +126,9 @@ def test_a_policy_that_conflicts_about_one_target_has_the_others() -> None:
     "other", [{**TCP, "kind": "TLSRoute"}, {**TCP, "name": "web"}, {**TCP, "sectionName": "rule"}], ids=str
 )
 def test_policies_for_other_targets_are_no_rivals(other: Any) -> None:
-    assert conflicts(Translated(policy("a"), policy("b", other)), "b") == []
+    assert conflicts(Translated(*ROUTES, policy("a"), policy("b", other)), "b") == []
 
 
 def test_a_policy_that_cannot_be_followed_gives_way() -> None:
     broken = policy("a", plugin={"name": "ip-restriction", "config": {}})
-    assert conflicts(Translated(broken, policy("b")), "b") == []
+    assert conflicts(Translated(*ROUTES, broken, policy("b")), "b") == []

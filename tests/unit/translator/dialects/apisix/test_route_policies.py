@@ -126,7 +126,7 @@ def test_of_policies_that_disagree_none_holds_and_all_are_told() -> None:
     (problem,) = table.problems("a")
     assert problem.message == (
         "Ingress default/web has HTTPRoutePolicy default/b with priority 2 too, and here it is 1; until they agree "
-        "none of the Ingress' policies holds"
+        "none of these policies holds there"
     )
 
 
@@ -143,16 +143,6 @@ def test_an_ingress_that_is_not_there_is_told() -> None:
     (problem,) = table.problems("policy")
     assert (problem.reason, problem.field) == ("TargetNotFound", "spec.targetRefs[0]")
     assert problem.message == "Ingress default/gone not found"
-
-
-def test_an_http_route_is_taken_for_a_target_and_told_not_to_be_served_yet() -> None:
-    target = {"group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "name": "web", "sectionName": "rule"}
-    table = served(policy("policy", target, vars=[HEADER]))
-    assert takes(table) == "web"
-    (problem,) = table.problems("policy")
-    assert (problem.severity, problem.reason) == (Severity.INFO, "TargetsNotServed")
-    assert str(problem).startswith("spec.targetRefs[0]: checked, and not in force for HTTPRoute web: ")
-    assert table.is_accepted("policy")
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,13 @@ from fakes.translator.gateway_api import (
     Cluster,
     by_config_maps,
     call,
+    extension,
     gateway,
     gateway_class,
     grpc_route,
     https,
     listener,
+    plugins,
     prefix,
     route,
     stream_route,
@@ -41,10 +43,12 @@ FILTERS = [
     {"type": "ResponseHeaderModifier", "responseHeaderModifier": MODIFIER},
     {"type": "URLRewrite", "urlRewrite": {"hostname": "h.example", "path": CHANGED_PREFIX}},
     {"type": "RequestMirror", "requestMirror": {"backendRef": {"name": "web", "port": 80}, "percent": 5}},
+    extension("limits"),
     {"type": "CORS", "cors": {"allowOrigins": ["https://*.a"], "allowMethods": ["*"], "maxAge": 4}},
 ]
 REDIRECT = {"scheme": "https", "hostname": "r.example", "port": 8443, "statusCode": 301}
 WHOLE = (
+    plugins("limits", ("limit-count", {"count": 1, "time_window": 60})),
     gateway(
         listener(
             hostname="*.example.com", allowedRoutes={"namespaces": {"from": "All"}, "kinds": [{"kind": "TLSRoute"}]}
@@ -123,7 +127,7 @@ def test_any_value_at_any_place_costs_its_object_alone(broken: Any, junk: Any) -
 @pytest.mark.parametrize("junk", JUNK, ids=repr)
 def test_no_value_of_a_gateway_costs_others_their_addresses(junk: Any) -> None:
     settings = TranslationSettings(gateway_addresses=read_pool(["10.0.0.0/24"]))
-    whole = {**WHOLE[0], "status": {"addresses": [{"type": "IPAddress", "value": "10.0.0.9"}]}}
+    whole = {**WHOLE[1], "status": {"addresses": [{"type": "IPAddress", "value": "10.0.0.9"}]}}
     others = [gateway_class(), service("web"), *GOOD]
     for way in (
         *places(whole["spec"], ("spec",)),

@@ -26,13 +26,17 @@ from headgate.translator.dialects.apisix.document import (
 from headgate.translator.dialects.apisix.fields import APISIX_FIELDS
 from headgate.translator.dialects.apisix.gateway_proxy import is_referred_to, translate_gateway_proxy
 from headgate.translator.dialects.apisix.policies.backend_policy import find_backend_policy, translate_backend_policy
-from headgate.translator.dialects.apisix.policies.l4_policy import translate_l4_policy
+from headgate.translator.dialects.apisix.policies.l4_policy import find_stream_policy, translate_l4_policy
 from headgate.translator.dialects.apisix.policies.route_policy import (
     find_route_policy,
-    is_for_us,
     translate_route_policy,
 )
-from headgate.translator.dialects.apisix.policies.targets import BACKEND_POLICIES, L4_POLICIES, ROUTE_POLICIES
+from headgate.translator.dialects.apisix.policies.targets import (
+    BACKEND_POLICIES,
+    L4_POLICIES,
+    ROUTE_POLICIES,
+    is_about_ours,
+)
 from headgate.translator.dialects.apisix.routes.legacy import restore_problems, upgrade
 from headgate.translator.dialects.apisix.routes.route import translate_route
 from headgate.translator.dialects.apisix.shared import (
@@ -102,8 +106,8 @@ APISIX = Dialect(
         _kind(GATEWAY_CONSUMERS, translate_gateway_consumer, _BY_GATEWAY),
         _kind(ROUTE_PLUGIN_CONFIGS, translate_route_plugin_config, EVERY_OBJECT),
         _kind(BACKEND_POLICIES, translate_backend_policy, EVERY_OBJECT),
-        _kind(ROUTE_POLICIES, translate_route_policy, ByRule(is_for_us)),
-        _kind(L4_POLICIES, translate_l4_policy, EVERY_OBJECT),
+        _kind(ROUTE_POLICIES, translate_route_policy, ByRule(is_about_ours)),
+        _kind(L4_POLICIES, translate_l4_policy, ByRule(is_about_ours)),
     ),
     reads=(
         INGRESS_CLASSES,
@@ -123,5 +127,6 @@ APISIX = Dialect(
         Provider(CLASS_ADDRESSES, find_addresses),
         Provider(policies.BACKEND_POLICIES, find_backend_policy),
         Provider(policies.ROUTE_POLICIES, find_route_policy),
+        Provider(policies.STREAM_POLICIES, find_stream_policy),
     ),
 )

@@ -385,7 +385,8 @@ BACKEND_POLICY_FIELDS: Final = (
         fields=("scheme",),
         likeness=Likeness.BETTER,
         note="without one the port's `appProtocol` holds, where APISIX speaks `http`. APISIX' own CRD writes "
-        "`scheme: http` into every policy without a scheme: set it there",
+        "`scheme: http` into every policy without a scheme: set it there. With `tls` connections of TCPRoutes and "
+        "TLSRoutes go on over TLS; `tcp`, `tls` and `udp` say nothing of requests",
     ),
     FieldVerdict(
         fields=("retries",),
@@ -400,35 +401,35 @@ ROUTE_POLICY_FIELDS: Final = (
     FieldVerdict(
         fields=("targetRefs",),
         likeness=Likeness.SAME,
-        note="Ingresses; a `sectionName` is ignored, as Ingresses have no sections",
-    ),
-    FieldVerdict(
-        fields=("targetRefs[].kind",),
-        likeness=Likeness.UNUSED,
-        note="checked, and reported with the reason `TargetsNotServed`: policies are not in force for HTTPRoutes yet",
-        value="HTTPRoute",
-        label="… of kind `HTTPRoute`",
+        note="Ingresses and HTTPRoutes; a `sectionName` is the name of a rule of an HTTPRoute, and ignored for "
+        "Ingresses",
     ),
     FieldVerdict(
         fields=("priority",),
         likeness=Likeness.SAME,
         note="it orders routes for the same host and path, those of ApisixRoutes included; without one it is 0. If"
-        " policies for one Ingress disagree, none holds, and all have the reason `Conflicted`",
+        " policies for one Ingress or rule disagree, none holds there, and all have the reason `Conflicted`",
     ),
     FieldVerdict(
         fields=("vars",),
         likeness=Likeness.STRICTER,
         note="all operators, `AND`, `OR`, `!AND`, `!OR`, `!`; the conditions of several policies hold together. "
-        "Variables are those of the scope `Variable` above. While a condition cannot be read, the Ingress' "
-        "requests are answered with 503",
+        "Variables are those of the scope `Variable` above. While a condition cannot be read, the requests of "
+        "the Ingress or rule are answered with 503",
     ),
 )
 L4_POLICY_FIELDS: Final = (
     FieldVerdict(
-        fields=("targetRefs", "plugins[]"),
-        likeness=Likeness.UNUSED,
-        note="checked, and not in force: TCPRoutes, UDPRoutes and TLSRoutes are not served. Streams are routed by "
-        "`stream` rules of an ApisixRoute, which have the same plugins",
+        fields=("targetRefs",),
+        likeness=Likeness.STRICTER,
+        note="TCPRoutes, UDPRoutes and TLSRoutes. The oldest policy for a route holds; one with a `sectionName`, which "
+        "is ignored there, is told that such routes have no sections",
+    ),
+    FieldVerdict(
+        fields=("plugins[]",),
+        likeness=Likeness.STRICTER,
+        note="those of `stream` rules: `ip-restriction`, `limit-conn`, `mqtt-proxy`. While no policy for a route can "
+        "be followed, its connections are refused",
     ),
 )
 

@@ -34,6 +34,7 @@ from headgate.translator.dialects.gateway_api.policies.backend_tls import (
 )
 from headgate.translator.dialects.gateway_api.routes.grpc_route import translate_grpc_route
 from headgate.translator.dialects.gateway_api.routes.http_route import translate_http_route
+from headgate.translator.dialects.gateway_api.routes.policies import find_sections
 from headgate.translator.dialects.gateway_api.routes.stream_route import (
     translate_tcp_route,
     translate_tls_route,
@@ -57,6 +58,8 @@ from headgate.translator.sources.gateways import (
     owns_class,
 )
 from headgate.translator.sources.namespaces import NAMESPACES
+from headgate.translator.sources.policies import SECTIONS
+from headgate.translator.world.attachments import Provider
 from headgate.translator.world.graph import Lookups
 
 _Translate = Callable[[ObjectRef, JsonObject, Lookups], Fragment]
@@ -115,4 +118,5 @@ GATEWAY_API = Dialect(
         ),
     ),
     reads=(SECRETS, CONFIG_MAPS, NAMESPACES, GATEWAY_CLASSES, GATEWAYS, *ROUTES.values(), REFERENCE_GRANTS),
+    provides=(Provider(SECTIONS, find_sections),),
 )

@@ -13,6 +13,7 @@ from headgate.translator.dialects.apisix.models.upstream import (
     LoadBalancer,
     PassiveCheck,
     PassiveUnhealthy,
+    Scheme,
 )
 from headgate.translator.manifests.models import MAX_TARGETS, Model
 
@@ -113,8 +114,10 @@ class BackendTrafficPolicySpec(BackendSettings):
     loadbalancer: PolicyLoadBalancer | None = Field(
         default=None, alias="loadbalancer", description="How requests are spread."
     )
-    scheme: Literal["http", "https", "grpc", "grpcs"] | None = Field(
-        default=None, description="What is spoken with the nodes; without it what the port's appProtocol says, or http."
+    scheme: Scheme | None = Field(
+        default=None,
+        description="What is spoken with the nodes; without it what the port's appProtocol says, or http. "
+        "Of tcp, tls and udp only tls says anything: connections of TCPRoutes and TLSRoutes go on over TLS.",
     )
     health_check: PolicyHealthCheck | None = Field(default=None, description="Which nodes get requests.")
     upstream_host: str = Field(

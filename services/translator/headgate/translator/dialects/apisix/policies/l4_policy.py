@@ -1,71 +1,107 @@
-"""L4RoutePolicy: plugins of TCPRoutes, UDPRoutes and TLSRoutes, which are checked; those routes are not served.
+"""L4RoutePolicy: plugins of TCPRoutes, UDPRoutes and TLSRoutes.
 
-Of several policies for one target the oldest counts, as with BackendTrafficPolicies.
+Of several policies for one route the oldest that can be followed holds. If there are policies and none of them can be
+followed, it is unknown who may connect, and connections are refused.
 """
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from headgate.common.problems import Problem, Severity
-from headgate.common.resources import L4_ROUTE_POLICY, JsonObject, ObjectRef
+from headgate.common.resources import L4_ROUTE_POLICY, UDP_ROUTE, JsonObject, ObjectRef
 from headgate.translator.dialects.apisix.context import Context
 from headgate.translator.dialects.apisix.models.plugin import NamedPlugin, Plugin
 from headgate.translator.dialects.apisix.models.policy import L4RoutePolicySpec
-from headgate.translator.dialects.apisix.policies.targets import BY_STREAM_ROUTE, L4_POLICIES, stream_route
+from headgate.translator.dialects.apisix.policies.targets import BY_ROUTE, L4_POLICIES, STREAM_ROUTES, is_ours, route_of
 from headgate.translator.dialects.apisix.routes.stream import read_stream_plugins
 from headgate.translator.fragments.fragment import Fragment, Seniority
-from headgate.translator.fragments.status_part import TARGETS_NOT_SERVED
 from headgate.translator.manifests.specs import Part, Spec
 from headgate.translator.objects.document import identify
-from headgate.translator.objects.targets import PolicyTarget, ancestors_of, outranked, read_targets, seniority_of
+from headgate.translator.objects.targets import (
+    PolicyTarget,
+    ancestors_of,
+    not_found,
+    outranked,
+    read_targets,
+    seniority_of,
+)
+from headgate.translator.sources.policies import NO_STREAM_POLICY, ObjectTarget, StreamPolicy
 from headgate.translator.world.graph import Lookups
 
 
+class _Rival(NamedTuple):
+    """A policy for a route."""
+
+    seniority: Seniority
+    fields: JsonObject | None
+    """Of a stream route; None if it cannot be followed."""
+
+
 def translate_l4_policy(ref: ObjectRef, manifest: JsonObject, context: Context) -> Fragment:
-    """Return what is wrong with an L4RoutePolicy, and that nothing that it is about is served."""
+    """Return what is wrong with an L4RoutePolicy, and with each of its targets that is ours."""
     problems: list[Problem] = []
-    targets = [*read_targets(manifest)]
-    is_readable = _read(manifest, targets, problems)
-    if not context.lookups.is_assumed and not _has_errors(problems):
-        problems += _judge(context.lookups, ref, targets, seniority_of(manifest))
-    message = "checked, and not in force anywhere: TCPRoutes, UDPRoutes and TLSRoutes are not served"
-    problems.append(Problem(severity=Severity.INFO, reason=TARGETS_NOT_SERVED, field="spec", message=message))
+    lookups, found = context.lookups, [*read_targets(manifest)]
+    targets = [target for target in found if is_ours(lookups, ref.namespace, target) is not False]
+    spec = _read_plugins(manifest, found, problems)[0]
+    if not lookups.is_assumed and not _has_errors(problems):
+        for target in targets:
+            problems += _judge(lookups, ref, target, seniority_of(manifest))
     return Fragment(
         identify(ref, manifest),
         problems=tuple(problems),
-        parts=ancestors_of(ref, targets, is_readable=is_readable),
+        parts=ancestors_of(ref, targets, is_readable=spec is not None),
     )
 
 
-def _read(manifest: JsonObject, targets: Sequence[PolicyTarget], problems: list[Problem]) -> bool:
-    """Check a policy; return whether it is one at all."""
+def find_stream_policy(lookups: Lookups, target: ObjectTarget) -> StreamPolicy:
+    """Return what holds for the connections or datagrams of a route."""
+    if (target.group, target.kind) not in STREAM_ROUTES:
+        return NO_STREAM_POLICY
+    rivals = sorted(_rivals(lookups, target), key=lambda rival: rival.seniority)
+    if not rivals:
+        return NO_STREAM_POLICY
+    fields = next((rival.fields for rival in rivals if rival.fields is not None), None)
+    if fields is None:
+        first = rivals[0].seniority
+        return StreamPolicy(fault=f"L4RoutePolicy {first.namespace}/{first.name} cannot be followed")
+    return StreamPolicy(fields)
+
+
+def _read_plugins(
+    manifest: JsonObject, targets: Sequence[PolicyTarget], problems: list[Problem]
+) -> tuple[L4RoutePolicySpec | None, JsonObject]:
+    """Read a policy; return it, if it is one at all, and the fields of a stream route that it stands for."""
     spec = Spec(manifest.get("spec"), problems)
     found = spec.rest(L4RoutePolicySpec, "plugins")
     parts = [
         Part(Plugin(name=part.value.name, config=part.value.config), part.field)
         for part in spec.each("plugins", NamedPlugin)
     ]
-    read_stream_plugins(parts, problems, is_udp=any(target.kind == "UDPRoute" for target in targets))
-    return found is not None
+    fields = read_stream_plugins(parts, problems, is_udp=any(target.kind == UDP_ROUTE.kind for target in targets))
+    return found, fields
 
 
-def _judge(lookups: Lookups, ref: ObjectRef, targets: Sequence[PolicyTarget], own: Seniority) -> Iterator[Problem]:
-    for target in targets:
-        if rivals := [rival for rival in _rivals(lookups, ref.namespace, target) if rival < own]:
-            part = f"{target.section} of " if target.section else ""
-            what = f"{part}{target.kind} {ref.namespace}/{target.name}"
-            yield outranked(target, what, L4_ROUTE_POLICY.kind, min(rivals), own)
+def _judge(lookups: Lookups, ref: ObjectRef, target: PolicyTarget, own: Seniority) -> Iterator[Problem]:
+    what = f"{target.kind} {ref.namespace}/{target.name}"
+    if is_ours(lookups, ref.namespace, target) is None:
+        yield not_found(target, f"{what} not found")
+    elif target.section:
+        yield not_found(target, f"{what} has no sections that a policy can be about; take sectionName away")
+    else:
+        named = ObjectTarget(target.group, target.kind, ref.namespace, target.name)
+        older = [each.seniority for each in _rivals(lookups, named) if each.fields is not None and each.seniority < own]
+        if older:
+            yield outranked(target, what, L4_ROUTE_POLICY.kind, min(older), own)
 
 
-def _rivals(lookups: Lookups, namespace: str, target: PolicyTarget) -> Iterator[Seniority]:
-    """Yield the places of the policies for exactly this target that can be followed."""
-    wanted = target._replace(field="")
-    for document in lookups.find(L4_POLICIES, BY_STREAM_ROUTE, stream_route(target), namespace=namespace):
+def _rivals(lookups: Lookups, target: ObjectTarget) -> Iterator[_Rival]:
+    """Yield the policies for a route."""
+    for document in lookups.find(L4_POLICIES, BY_ROUTE, route_of(target), namespace=target.namespace):
         manifest, problems = document.decode(), list[Problem]()
         targets = [*read_targets(manifest)]
-        if any(other._replace(field="") == wanted for other in targets):
-            _read(manifest, targets, problems)
-            if not _has_errors(problems):
-                yield seniority_of(manifest)
+        if any(route_of(each) == route_of(target) and not each.section for each in targets):
+            fields = _read_plugins(manifest, targets, problems)[1]
+            yield _Rival(seniority_of(manifest), None if _has_errors(problems) else fields)
 
 
 def _has_errors(problems: Sequence[Problem]) -> bool:

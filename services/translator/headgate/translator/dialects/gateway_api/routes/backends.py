@@ -157,7 +157,7 @@ def find_service_port(
         return None
     policy = lookups.attached(BACKEND_POLICIES, ServicePortTarget(namespace, written.name, written.port))
     named = (ref.cluster, namespace, written.name, written.port)
-    protocol = _grpc_protocol(service, port, policy) if context.is_grpc else context.stream
+    protocol = _grpc_protocol(service, port, policy) if context.is_grpc else _stream_protocol(context, policy)
     secured = tls_policy_of(lookups, namespace, written.name, port.name) if context.stream is None else None
     if secured is not None and secured.tls is None:
         message = f"BackendTLSPolicy {namespace}/{secured.name} for {what} cannot be followed; its status says why"
@@ -178,6 +178,12 @@ def _grpc_protocol(service: Service, port: ServicePort, policy: BackendPolicy | 
     said = service.policy.upstream.protocol if service.policy else None
     said = said or (policy.upstream.protocol if policy is not None else None) or APP_PROTOCOLS.get(port.app_protocol)
     return BackendProtocol.H2 if said in (BackendProtocol.HTTPS, BackendProtocol.H2) else BackendProtocol.H2C
+
+
+def _stream_protocol(context: RouteContext, policy: BackendPolicy | None) -> BackendProtocol | None:
+    """Return what is spoken with a Service of streams: TLS too, if a policy says so."""
+    is_over_tls = policy is not None and policy.upstream.protocol is BackendProtocol.TLS
+    return BackendProtocol.TLS if is_over_tls and context.stream is BackendProtocol.TCP else context.stream
 
 
 def _over_tls(protocol: BackendProtocol | None, port: ServicePort) -> BackendProtocol:

@@ -25,6 +25,7 @@ from headgate.translator.dialects.gateway_api.routes.context import RouteContext
 from headgate.translator.dialects.gateway_api.routes.filters import Filters, read_filters
 from headgate.translator.dialects.gateway_api.routes.matching import MatchedRequests
 from headgate.translator.dialects.gateway_api.routes.places import PlacedHost, Places, find_places
+from headgate.translator.dialects.gateway_api.routes.policies import asked_besides, policy_of
 from headgate.translator.dialects.gateway_api.routes.redirects import Origin
 from headgate.translator.dialects.gateway_api.routes.sending import (
     retries_of,
@@ -32,13 +33,14 @@ from headgate.translator.dialects.gateway_api.routes.sending import (
     timeouts_of,
     unfollowed,
 )
-from headgate.translator.dialects.gateway_api.routes.standing import REFERENCES, status_parts
+from headgate.translator.dialects.gateway_api.routes.standing import is_about_references, status_parts
 from headgate.translator.dialects.gateway_api.stored import read_facts
 from headgate.translator.fragments.fragment import BackendUse, Fragment, RouteClaim
 from headgate.translator.fragments.route_cost import MAX_COST, TOO_COSTLY, route_cost
 from headgate.translator.fragments.upstream_refs import RefusalRef
 from headgate.translator.manifests.specs import Part, Spec, refuse, warn
 from headgate.translator.objects.document import identify
+from headgate.translator.sources.policies import NO_ROUTE_POLICY, RoutePolicy
 
 MAX_ROUTES: Final = 10_000
 """Routes of the table that one object may make."""
@@ -77,6 +79,7 @@ class _Rule(NamedTuple):
     name: str
     matches: tuple[MatchedRequests, ...]
     served: _Served
+    policy: RoutePolicy = NO_ROUTE_POLICY
 
 
 def translate_request_route(manifest: JsonObject, context: RouteContext, read_rules: ReadRules) -> Fragment:
@@ -124,6 +127,7 @@ def _names(rules: Sequence[RouteRule]) -> list[str]:
 def _follow(name: str, read: ReadRule, context: RouteContext, problems: list[Problem]) -> _Rule:
     part, matches = read
     rule, field = part
+    policy = NO_ROUTE_POLICY if context.lookups.is_assumed else policy_of(rule, context)
     own: list[Problem] = []
     filters = read_filters(rule.filters, f"{field}.filters", context, own)
     if filters is not None and filters.replaces_prefix and any(match.prefix is None for match in matches):
@@ -137,10 +141,15 @@ def _follow(name: str, read: ReadRule, context: RouteContext, problems: list[Pro
     problems += unfollowed(rule, field)
     problems += own
     if filters is None:
-        return _Rule(part, name, matches, _refused(context, field, own))
+        return _Rule(
+            part, name, matches, _refused(context, field, str(own[0]), is_500=is_about_references(own)), policy
+        )
+    if policy.fault:
+        problems.append(warn("PolicyNotFollowed", field, f"{policy.fault}; its status says why; requests are refused"))
+        return _Rule(part, name, matches, _refused(context, field, policy.fault), policy)
     backends = find_backends([each for each, _ in destinations], context, problems)
     uses = (*filters.uses, *backends.uses, *(use for _, uses in destinations for use in uses))
-    return _Rule(part, name, matches, _serve(rule, filters, backends, uses))
+    return _Rule(part, name, matches, _serve(rule, filters, backends, uses), policy)
 
 
 def _serve(rule: RouteRule, filters: Filters, backends: RuleBackends, uses: tuple[BackendUse, ...]) -> _Served:
@@ -156,12 +165,12 @@ def _serve(rule: RouteRule, filters: Filters, backends: RuleBackends, uses: tupl
     )
 
 
-def _refused(context: RouteContext, field: str, own: Sequence[Problem]) -> _Served:
+def _refused(context: RouteContext, field: str, why: str, *, is_500: bool = False) -> _Served:
+    """Refuse the requests of a rule, with 503 or, as Gateway API has it for what filters name in vain, with 500."""
     ref, kind = context.ref, context.kind
-    reason = f"{kind} {ref.namespace}/{ref.name} refuses requests of {field}: {own[0]}"
+    reason = f"{kind} {ref.namespace}/{ref.name} refuses requests of {field}: {why}"
     refusal = RefusalRef(ref.cluster, kind, ref.namespace, f"{ref.name}/{field}", reason)
-    plugins = (NO_SERVICE,) if any(problem.reason in REFERENCES for problem in own) else ()
-    backend = Backend(upstream=refusal.key, plugins=plugins)
+    backend = Backend(upstream=refusal.key, plugins=(NO_SERVICE,) if is_500 else ())
     return _Served(Filters(), (backend,), (BackendUse(refusal, field, field),), is_refused=True)
 
 
@@ -198,7 +207,10 @@ def _within_bounds(
     for rule in rules:
         hosts = tuple(places.hosts_of(by_origin=rule.served.filters.depends_on_origin))
         count = len(hosts) * len(rule.matches)
-        cost = sum(route_cost(each.when, rule.served.filters.plugins(each.prefix, _ANYWHERE)) for each in rule.matches)
+        cost = sum(
+            route_cost(asked_besides(each, rule.policy).when, rule.served.filters.plugins(each.prefix, _ANYWHERE))
+            for each in rule.matches
+        )
         if count > left or cost * len(hosts) > cost_left:
             message = f"asks for {count} combinations of hosts and matches, which {TOO_COSTLY}"
             problems.append(refuse("TooMuchWork", f"{rule.part.field}.matches", message))
@@ -222,7 +234,7 @@ def _claims(context: RouteContext, rule: _Rule, hosts: Sequence[PlacedHost]) -> 
     name = f"{ref.cluster}/{ref.namespace}/{prefix}{ref.name} {rule.name}"
     for host in hosts:
         guard = () if host.others is None else (host.others.refusal(),)
-        for match in rule.matches:
+        for match in (asked_besides(each, rule.policy) for each in rule.matches):
             route = Route(
                 name=f"{name}/{match.name}",
                 path=match.path,

@@ -9,7 +9,7 @@ from headgate.translator.dialects.gateway_api.routes.extensions import FILTER_NO
 from headgate.translator.dialects.gateway_api.stored import RouteFacts
 from headgate.translator.fragments.status_part import SaidCondition, StatusPart
 
-REFERENCES: Final = (
+_REFERENCES: Final = (
     "RefNotPermitted",
     "InvalidKind",
     "BackendNotFound",
@@ -18,6 +18,11 @@ REFERENCES: Final = (
     INVALID_FILTER,
 )
 """Reasons of what is wrong with references to Services, and to objects that filters name."""
+
+
+def is_about_references(problems: Sequence[Problem]) -> bool:
+    """Whether some of what is wrong is about references."""
+    return any(problem.reason in _REFERENCES for problem in problems)
 
 
 def status_parts(
@@ -30,7 +35,7 @@ def status_parts(
         refused: by the field of each that is ours, why the route is not accepted there; None if it is.
         problems: all that is wrong with the route.
     """
-    unresolved = [problem for problem in problems if problem.reason in REFERENCES]
+    unresolved = [problem for problem in problems if problem.reason in _REFERENCES]
     if unresolved:
         texts = "; ".join(map(str, unresolved))
         resolved = SaidCondition(ConditionType.RESOLVED_REFS, "False", unresolved[0].reason, texts)

@@ -4,7 +4,7 @@ A port, or a server name on a port of TLS, becomes a route of streams of the tab
 the oldest has it. A Service that cannot be had keeps its share, and connections of that share are closed.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from headgate.common.problems import Problem
@@ -25,12 +25,14 @@ from headgate.translator.dialects.gateway_api.models.stream_route import StreamR
 from headgate.translator.dialects.gateway_api.routes.backends import find_service_port, refusal
 from headgate.translator.dialects.gateway_api.routes.context import RouteContext
 from headgate.translator.dialects.gateway_api.routes.places import StreamSpot, find_places
+from headgate.translator.dialects.gateway_api.routes.policies import stream_policy_of
 from headgate.translator.dialects.gateway_api.routes.standing import status_parts
 from headgate.translator.dialects.gateway_api.stored import read_facts
 from headgate.translator.fragments.fragment import BackendUse, Fragment, StreamClaim
 from headgate.translator.fragments.upstream_refs import RefusalRef
 from headgate.translator.manifests.specs import Part, Spec, refuse, warn
 from headgate.translator.objects.document import identify
+from headgate.translator.sources.policies import NO_STREAM_POLICY, StreamPolicy
 from headgate.translator.world.graph import Lookups
 
 MAX_STREAMS: Final = 1000
@@ -75,7 +77,12 @@ def _translate(manifest: JsonObject, context: RouteContext, model: type[StreamSe
     settings, rules = spec.rest(model, "rules"), spec.each("rules", StreamRule)
     for rule in rules[1:]:
         problems.append(refuse("UnsupportedValue", rule.field, "is never used: a route has one rule; put it into that"))
+    policy = NO_STREAM_POLICY if lookups.is_assumed else stream_policy_of(context)
     served = _read_backends(rules[0], context, problems) if rules else _Backends((), ())
+    if policy.fault and rules:
+        message = f"{policy.fault}; its status says why; connections are refused"
+        problems.append(warn("PolicyNotFollowed", rules[0].field, message))
+        served = _refused(policy.fault, rules[0].field, context)
     identity = identify(ref, manifest)
     if lookups.is_assumed:
         return Fragment(identity, problems=tuple(dict.fromkeys(problems)))
@@ -86,7 +93,7 @@ def _translate(manifest: JsonObject, context: RouteContext, model: type[StreamSe
     # Without its hostnames a route would take connections of all names.
     is_served = settings is not None and bool(served.backends)
     spots = _within_bounds(places.streams, problems) if is_served else ()
-    streams = tuple(_claim(spot, rules[0].field, served, context) for spot in spots)
+    streams = tuple(_claims(spots, rules[0].field, served, policy, context, problems)) if rules else ()
     return Fragment(
         identity,
         streams=streams,
@@ -115,6 +122,13 @@ def _read_backends(part: Part[StreamRule], context: RouteContext, problems: list
     return _Backends(tuple(backends), tuple(uses))
 
 
+def _refused(why: str, field: str, context: RouteContext) -> _Backends:
+    ref, kind = context.ref, context.kind
+    reason = f"{kind} {ref.namespace}/{ref.name} refuses connections: {why}"
+    refused = RefusalRef(ref.cluster, kind, ref.namespace, f"{ref.name}/{field}", reason)
+    return _Backends((WeightedUpstream(upstream=refused.key),), (BackendUse(refused, field, field),))
+
+
 def _within_bounds(spots: Sequence[StreamSpot], problems: list[Problem]) -> Sequence[StreamSpot]:
     if len(spots) > MAX_STREAMS:
         message = f"asks for {len(spots)} ports and server names; {MAX_STREAMS} are served of one object"
@@ -122,7 +136,23 @@ def _within_bounds(spots: Sequence[StreamSpot], problems: list[Problem]) -> Sequ
     return spots[:MAX_STREAMS]
 
 
-def _claim(spot: StreamSpot, field: str, served: _Backends, context: RouteContext) -> StreamClaim:
+def _claims(
+    spots: Sequence[StreamSpot],
+    field: str,
+    served: _Backends,
+    policy: StreamPolicy,
+    context: RouteContext,
+    problems: list[Problem],
+) -> Iterator[StreamClaim]:
+    for spot in spots:
+        if "mqtt" in policy.fields and spot.transport == "tls" and not spot.ends_tls:
+            message = "plugin mqtt-proxy of its L4RoutePolicy reads what is said, and TLS does not end here: not served"
+            problems.append(refuse("UnsupportedValue", "spec.parentRefs", message))
+            continue
+        yield _claim(spot, field, served, policy, context)
+
+
+def _claim(spot: StreamSpot, field: str, served: _Backends, policy: StreamPolicy, context: RouteContext) -> StreamClaim:
     ref, kind = context.ref, context.kind
     name = spot.hostname and table_host(spot.hostname)
     # Of listeners at addresses of their own several may have one port and name: those of different Gateways.
@@ -139,6 +169,7 @@ def _claim(spot: StreamSpot, field: str, served: _Backends, context: RouteContex
         backends=served.backends,
         idle_timeout_s=_UDP_IDLE_S if spot.transport == "udp" else _TCP_IDLE_S,
         provenance=Provenance(cluster=ref.cluster, kind=kind, namespace=ref.namespace, name=ref.name, rule=field),
+        **policy.fields,
     )
     return StreamClaim(route, field, is_refused=served.is_refused)
 
