@@ -17,6 +17,7 @@ GATEWAY_CLASS = ResourceKind(
     dialect=_DIALECT,
     ownership=OwnershipRule.REFERENCE,
     status=StatusShape.ACCEPTANCE,
+    references=(ReferenceField(CONFIG_MAPS, ("spec", "parametersRef")),),
 )
 GATEWAY = ResourceKind(
     GATEWAY_GROUP,
@@ -31,6 +32,7 @@ GATEWAY = ResourceKind(
     references=(
         secret_field("spec.listeners.*.tls.certificateRefs.*"),
         secret_field("spec.tls.backend.clientCertificateRef"),
+        ReferenceField(CONFIG_MAPS, ("spec", "infrastructure", "parametersRef")),
     ),
 )
 

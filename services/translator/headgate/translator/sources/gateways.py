@@ -8,9 +8,9 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from headgate.common.resources import GATEWAY, GATEWAY_CLASS, REFERENCE_GRANT, JsonObject
-from headgate.translator.manifests.reading import as_list, as_object, as_text
+from headgate.translator.manifests.reading import as_list, as_object, as_text, metadata
 from headgate.translator.world.address_pool import normal_address
-from headgate.translator.world.documents import Document, document_kind
+from headgate.translator.world.documents import Document, document_index, document_kind
 from headgate.translator.world.graph import Level, Lookups, Rule
 from headgate.translator.world.world import EVERY, Index, StoredKind
 
@@ -49,6 +49,8 @@ class StoredGateway(NamedTuple):
     document: Document
     held: tuple[str, ...]
     """Addresses that its status shows. What is served of it does not depend on them, but which addresses it gets."""
+    parameters: str = ""
+    """The object that it names as its parameters; see `parameters_name`."""
 
     def decode(self) -> JsonObject:
         """Return the manifest, without its status."""
@@ -63,17 +65,41 @@ EVERYWHERE: Index[StoredGateway] = Index("everywhere", lambda _: ("",), is_table
 def _read_gateway(manifest: JsonObject) -> StoredGateway:
     shown = map(as_object, as_list(as_object(manifest.get("status")).get("addresses")))
     held = (normal_address(as_text(each.get("value"))) for each in shown)
-    return StoredGateway(_DOCUMENTS.read(manifest), tuple(filter(None, held)))
+    infrastructure = as_object(as_object(manifest.get("spec")).get("infrastructure"))
+    parameters = _parameters_name(infrastructure.get("parametersRef"), as_text(metadata(manifest).get("namespace")))
+    return StoredGateway(_DOCUMENTS.read(manifest), tuple(filter(None, held)), parameters)
+
+
+def parameters_name(group: str, kind: str, namespace: str, name: str) -> str:
+    """Return the value by which Gateways and GatewayClasses are found whose parameters an object has."""
+    return f"{kind}.{group}/{namespace}/{name}"
+
+
+def _parameters_name(value: object, namespace: str) -> str:
+    written = as_object(value)
+    group, kind, name = (as_text(written.get(field)) for field in ("group", "kind", "name"))
+    return parameters_name(group, kind, namespace, name) if written else ""
+
+
+def _class_parameters(gateway_class: JsonObject) -> tuple[str, ...]:
+    written = as_object(as_object(gateway_class.get("spec")).get("parametersRef"))
+    return (_parameters_name(written, as_text(written.get("namespace"))),) if written else ()
+
+
+BY_PARAMETERS: Index[StoredGateway] = Index(
+    "parameters", lambda gateway: (gateway.parameters,) if gateway.parameters else (), is_cluster_wide=True
+)
+CLASSES_BY_PARAMETERS: Index[Document] = document_index("parameters", _class_parameters, is_cluster_wide=True)
 
 
 GATEWAYS: Final = StoredKind(
     GATEWAY,
     _read_gateway,
-    indexes=(EVERYWHERE,),
+    indexes=(EVERYWHERE, BY_PARAMETERS),
     restore=StoredGateway.decode,
     combine=lambda present, good: good._replace(held=present.held),
 )
-GATEWAY_CLASSES: Final = document_kind(GATEWAY_CLASS)
+GATEWAY_CLASSES: Final = document_kind(GATEWAY_CLASS, indexes=(CLASSES_BY_PARAMETERS,))
 REFERENCE_GRANTS: Final = StoredKind(REFERENCE_GRANT, _read_grant, indexes=(EVERY,))
 
 

@@ -5,6 +5,7 @@ from typing import NamedTuple
 from headgate.common.resources import ResourceKind
 from headgate.common.table import PluginUse
 from headgate.translator.fragments.fragment import BackendUse
+from headgate.translator.sources.policies import ObjectTarget
 from headgate.translator.world.attachments import AttachmentPoint
 
 
@@ -28,6 +29,8 @@ class BundleTarget(NamedTuple):
     name: str
     class_name: str | None
     """Class of the object that refers to it."""
+    parameters: ObjectTarget | None = None
+    """Those of the Gateway of a route of Gateway API."""
 
 
 PLUGIN_BUNDLES: AttachmentPoint[BundleTarget, PluginBundle] = AttachmentPoint("plugin bundle", PluginBundle())

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from fakes.translator.apisix import resource as apisix
 from fakes.translator.deltas import tls_secret
 from fakes.translator.gateway_api import Cluster, gateway, gateway_class, grant, https, listener, resource, route, to
 from headgate.common.snapshot import decode_chunk
@@ -28,6 +29,38 @@ def secret_of(namespace: str, name: str = "cert", *names: str) -> Any:
 
 
 # GatewayClasses
+
+
+def test_addresses_of_the_parameters_are_shown_and_those_of_the_gateway_go_first() -> None:
+    proxy = {"group": "apisix.apache.org", "kind": "GatewayProxy", "name": "proxy"}
+    above = gateway_class(parametersRef={**proxy, "namespace": "default"})
+    written = gateway(spec={"infrastructure": {"parametersRef": {"group": "", "kind": "ConfigMap", "name": "own"}}})
+    config_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "own", "namespace": "default"}}
+    of_class = apisix("GatewayProxy", "proxy", {"statusAddress": ["192.0.2.1"]}, "v1alpha1")
+    cluster = Cluster(above, of_class, written, {**config_map, "data": {"addresses": "192.0.2.7 a.example"}})
+    assert cluster.conditions(above)["Accepted"] == "True Accepted"
+    assert sorted(cluster.addresses(written)) == ["192.0.2.7", "a.example"]
+    cluster.apply(gateway())
+    assert cluster.addresses(written) == ["192.0.2.1"]
+
+
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        ({"plugin": "a"}, "data.plugin: is no parameter"),
+        ({"addresses": "a b_c"}, "b_c is neither an address"),
+        ({"plugins": "gone"}, "Plugin default/gone not found"),
+        ({"addresses": " ".join(f"10.0.0.{number}" for number in range(17))}, "has 17 elements"),
+    ],
+)
+def test_a_config_map_that_cannot_be_followed_is_told(data: Any, told: str) -> None:
+    written = gateway(spec={"infrastructure": {"parametersRef": {"group": "", "kind": "ConfigMap", "name": "own"}}})
+    config_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "own", "namespace": "default"}}
+    cluster = Cluster(written, {**config_map, "data": data})
+    assert cluster.conditions(written)["Accepted"] == "False InvalidParameters"
+    status = cluster.status(written)
+    assert status is not None
+    assert told in next(one["message"] for one in status["conditions"] if one["type"] == "Accepted")
 
 
 def test_a_class_of_ours_is_accepted_and_does_not_know_the_version_of_the_definitions() -> None:

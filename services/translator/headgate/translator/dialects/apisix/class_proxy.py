@@ -18,6 +18,7 @@ from headgate.translator.manifests.reading import as_object
 from headgate.translator.manifests.specs import Spec, refuse, warn
 from headgate.translator.sources.addresses import parse_address
 from headgate.translator.sources.classes import ClassQuestion, find_class
+from headgate.translator.sources.policies import ObjectTarget
 from headgate.translator.sources.services import SERVICES
 from headgate.translator.world.graph import Level, Lookups, Rule
 from headgate.translator.world.settings import TranslationSettings
@@ -58,6 +59,15 @@ PROXY_SETTINGS: Rule[ClassQuestion, ProxySettings] = Rule(
 def find_addresses(lookups: Lookups, class_name: str | None) -> tuple[LoadBalancerAddress, ...] | None:
     """Return the addresses that the GatewayProxy of a class gives for statuses; None if it gives none."""
     return lookups.derive(PROXY_SETTINGS, ClassQuestion(lookups.cluster, class_name)).addresses
+
+
+def metadata_of(lookups: Lookups, parameters: ObjectTarget | None) -> Mapping[str, PluginMetadata]:
+    """Return the metadata of plugins that the GatewayProxy of a Gateway has."""
+    if parameters is None or parameters[:2] != (APISIX_GROUP, GATEWAY_PROXY.kind):
+        return {}
+    document = lookups.get(GATEWAY_PROXIES, parameters.namespace, parameters.name)
+    written = None if document is None else as_object(document.decode().get("spec")).get("pluginMetadata")
+    return read_metadata(written, lookups.settings, [])
 
 
 def fill_in(name: str, config: JsonObject, context: Context) -> JsonObject:

@@ -24,7 +24,11 @@ from headgate.translator.dialects.apisix.document import (
     UPSTREAMS,
 )
 from headgate.translator.dialects.apisix.fields import APISIX_FIELDS
-from headgate.translator.dialects.apisix.gateway_proxy import is_referred_to, translate_gateway_proxy
+from headgate.translator.dialects.apisix.gateway_proxy import (
+    find_gateway_parameters,
+    is_referred_to,
+    translate_gateway_proxy,
+)
 from headgate.translator.dialects.apisix.policies.backend_policy import find_backend_policy, translate_backend_policy
 from headgate.translator.dialects.apisix.policies.l4_policy import find_stream_policy, translate_l4_policy
 from headgate.translator.dialects.apisix.policies.route_policy import (
@@ -57,6 +61,7 @@ from headgate.translator.sources import policies
 from headgate.translator.sources.addresses import CLASS_ADDRESSES
 from headgate.translator.sources.certificates import SECRETS
 from headgate.translator.sources.classes import INGRESS_CLASSES
+from headgate.translator.sources.gateway_parameters import GATEWAY_PARAMETERS
 from headgate.translator.sources.gateways import GATEWAY_CLASSES, GATEWAYS, REFERENCE_GRANTS
 from headgate.translator.sources.plugin_bundles import PLUGIN_BUNDLES
 from headgate.translator.world.attachments import Provider
@@ -128,5 +133,6 @@ APISIX = Dialect(
         Provider(policies.BACKEND_POLICIES, find_backend_policy),
         Provider(policies.ROUTE_POLICIES, find_route_policy),
         Provider(policies.STREAM_POLICIES, find_stream_policy),
+        Provider(GATEWAY_PARAMETERS, find_gateway_parameters),
     ),
 )

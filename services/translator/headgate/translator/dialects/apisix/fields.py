@@ -401,8 +401,7 @@ ROUTE_POLICY_FIELDS: Final = (
     FieldVerdict(
         fields=("targetRefs",),
         likeness=Likeness.SAME,
-        note="Ingresses and HTTPRoutes; a `sectionName` is the name of a rule of an HTTPRoute, and ignored for "
-        "Ingresses",
+        note="Ingresses and HTTPRoutes; a `sectionName` is the name of an HTTPRoute's rule, and ignored for Ingresses",
     ),
     FieldVerdict(
         fields=("priority",),

@@ -3,9 +3,13 @@
 What they say takes effect elsewhere; here is what their authors are told of them.
 """
 
+from collections.abc import Mapping
+
+from headgate.common.plugins.metadata import PluginMetadata
 from headgate.common.problems import Problem, Severity
 from headgate.common.resources import APISIX_PLUGIN_CONFIG, ROUTE_PLUGIN_CONFIG, JsonObject, ObjectRef
 from headgate.common.table import ConsumerGroup, Provenance
+from headgate.translator.dialects.apisix.class_proxy import metadata_of
 from headgate.translator.dialects.apisix.context import Context, find_referenced
 from headgate.translator.dialects.apisix.document import PLUGIN_CONFIGS, ROUTE_PLUGIN_CONFIGS
 from headgate.translator.dialects.apisix.labels import CONSUMER_GROUP, group_name, labels_of
@@ -128,9 +132,9 @@ def translate_cluster_config(ref: ObjectRef, manifest: JsonObject, context: Cont
 
 def find_plugins(lookups: Lookups, target: BundleTarget) -> PluginBundle:
     """Return the plugins of an ApisixPluginConfig for an object that names one; metadata are those of its class."""
-    kind, namespace, name, class_name = target
+    kind, namespace, name, class_name, parameters = target
     if kind is ROUTE_PLUGIN_CONFIG:
-        return _find_route_plugins(lookups, namespace, name)
+        return _find_route_plugins(lookups, namespace, name, metadata_of(lookups, parameters))
     if kind is not APISIX_PLUGIN_CONFIG:
         return PluginBundle()
     context = Context(lookups, class_name)
@@ -145,14 +149,16 @@ def find_plugins(lookups: Lookups, target: BundleTarget) -> PluginBundle:
     return PluginBundle(plugins.uses, plugins.backends, f"{what}: {errors[0]}" if errors else "")
 
 
-def _find_route_plugins(lookups: Lookups, namespace: str, name: str) -> PluginBundle:
+def _find_route_plugins(
+    lookups: Lookups, namespace: str, name: str, metadata: Mapping[str, PluginMetadata]
+) -> PluginBundle:
     """Return the plugins of a PluginConfig, for a route of Gateway API that names it."""
     what = f"PluginConfig {namespace}/{name}"
     document = lookups.get(ROUTE_PLUGIN_CONFIGS, namespace, name)
     if document is None:
         return PluginBundle(fault=f"{what} not found", is_missing=True)
     problems: list[Problem] = []
-    plugins = _read_route_plugins(document.decode(), namespace, Context(lookups, metadata={}), problems)
+    plugins = _read_route_plugins(document.decode(), namespace, Context(lookups, metadata=metadata), problems)
     errors = [problem for problem in problems if problem.severity is Severity.ERROR]
     return PluginBundle(plugins.uses, plugins.backends, f"{what}: {errors[0]}" if errors else "")
 

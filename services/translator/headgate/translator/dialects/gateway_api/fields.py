@@ -28,7 +28,7 @@ GATEWAY_CLASS_FIELDS: Final = (
         is_=Likeness.SAME,
         note="`headgate.dev/gateway-controller`, and those of the setting `controller_names`",
     ),
-    _row("parametersRef", is_=Likeness.REFUSED, note="there are no parameters: not accepted (`InvalidParameters`)"),
+    _row("parametersRef", is_=Likeness.SAME, note="see [Parameters](#parameters)"),
 )
 GATEWAY_FIELDS: Final = (
     _row("gatewayClassName", is_=Likeness.SAME),
@@ -65,7 +65,7 @@ GATEWAY_FIELDS: Final = (
         "not accepted (`UnsupportedAddress`), and the status shows those of the gateways",
     ),
     _row("infrastructure.labels", "infrastructure.annotations", is_=Likeness.UNUSED, note="with a warning"),
-    _row("infrastructure.parametersRef", is_=Likeness.REFUSED, note="not accepted (`InvalidParameters`)"),
+    _row("infrastructure.parametersRef", is_=Likeness.SAME, note="see [Parameters](#parameters)"),
     _row("allowedListeners", is_=Likeness.UNUSED, note="ListenerSets are not served; with a warning"),
     _row(
         "tls.frontend",

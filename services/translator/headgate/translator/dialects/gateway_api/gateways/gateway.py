@@ -13,6 +13,7 @@ from headgate.common.status import ConditionType, ListenerRef, ListenerReport
 from headgate.translator.dialects.gateway_api.gateways.addresses import allotment_of, own_place, problems_of
 from headgate.translator.dialects.gateway_api.gateways.client_certificate import find_client_certificate
 from headgate.translator.dialects.gateway_api.gateways.listeners import faults_of, read_listeners
+from headgate.translator.dialects.gateway_api.gateways.parameters import parameters_of
 from headgate.translator.dialects.gateway_api.gateways.placing import place_listeners
 from headgate.translator.dialects.gateway_api.gateways.ports import Transport
 from headgate.translator.dialects.gateway_api.gateways.rest import rest_of_listeners
@@ -46,7 +47,8 @@ def translate_gateway(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) ->
     identity = identify(ref, manifest)
     if settings is None or lookups.is_assumed:
         return Fragment(identity, problems=tuple(dict.fromkeys(problems)))
-    fault = fault_of_gateway(settings, has_own_addresses=bool(place))
+    parameters = parameters_of(lookups, ref.namespace, ref.name)
+    fault = fault_of_gateway(settings, has_own_addresses=bool(place)) or parameters.fault
     allotted = allotment_of(lookups, ref) if fault is None else None
     faults = faults_of(listeners, lookups.settings.entry_points)
     standings = [judge(each, faults.get(each.spec.name), ref, lookups) for each in listeners]
@@ -95,7 +97,7 @@ def translate_gateway(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) ->
         parts=tuple(StatusPart(ListenerRef(one.listener.spec.name), one.listener.field, one.said) for one in standings),
         listener_reports=reports,
         shares_routes_with=tuple(sorted(members.namespaces)),
-        addresses=None if addresses is None else tuple(map(parse_address, addresses)),
+        addresses=parameters.addresses if addresses is None else tuple(map(parse_address, addresses)),
     )
 
 

@@ -4,15 +4,15 @@ from headgate.common.problems import Problem
 from headgate.common.resources import JsonObject, ObjectRef
 from headgate.common.status import ConditionType
 from headgate.translator.dialects.gateway_api.features import SERVED
+from headgate.translator.dialects.gateway_api.gateways.parameters import fault_of_class
 from headgate.translator.dialects.gateway_api.models.gateway import GatewayClassSpec
 from headgate.translator.fragments.fragment import Fragment
 from headgate.translator.fragments.status_part import SaidCondition
-from headgate.translator.manifests.specs import Spec, refuse
+from headgate.translator.manifests.specs import Spec
 from headgate.translator.objects.document import identify
 from headgate.translator.sources.gateways import controller_of
 from headgate.translator.world.graph import Lookups
 
-_PARAMETERS = "spec.parametersRef"
 _VERSION = SaidCondition(
     ConditionType.SUPPORTED_VERSION,
     "Unknown",
@@ -31,8 +31,8 @@ def translate_gateway_class(ref: ObjectRef, manifest: JsonObject, lookups: Looku
     problems: list[Problem] = []
     spec = Spec(manifest.get("spec"), problems).rest(GatewayClassSpec)
     said: tuple[SaidCondition, ...] = (_VERSION,)
-    if spec is not None and spec.parameters_ref is not None and not lookups.is_assumed:
-        problem = refuse("InvalidParameters", _PARAMETERS, "there are no parameters for GatewayClasses; take it away")
-        problems.append(problem)
-        said = (SaidCondition(ConditionType.ACCEPTED, "False", problem.reason, str(problem)), _VERSION)
+    fault = None if spec is None or lookups.is_assumed else fault_of_class(ref, manifest, lookups)
+    if fault is not None:
+        problems.append(fault)
+        said = (SaidCondition(ConditionType.ACCEPTED, "False", fault.reason, str(fault)), _VERSION)
     return Fragment(identify(ref, manifest), problems=tuple(problems), said=said, features=SERVED)

@@ -14,10 +14,6 @@ def fault_of_gateway(settings: GatewaySettings, *, has_own_addresses: bool) -> P
         settings: the Gateway.
         has_own_addresses: Gateways have addresses of a pool, and not those of the gateways.
     """
-    infrastructure = settings.infrastructure
-    if infrastructure is not None and (named := infrastructure.parameters_ref) is not None:
-        field, what = "spec.infrastructure.parametersRef", f"{named.kind}.{named.group} {named.name}"
-        return refuse("InvalidParameters", field, "there are no parameters for Gateways; take it away", what)
     for index, address in enumerate(settings.addresses):
         field = f"spec.addresses[{index}]"
         if has_own_addresses and address.type != IP_ADDRESS:

@@ -5,6 +5,7 @@ from typing import Final, NamedTuple
 from headgate.common.resources import ObjectRef
 from headgate.common.table import BackendProtocol
 from headgate.translator.dialects.gateway_api.gateways.client_certificate import SecretName
+from headgate.translator.sources.policies import ObjectTarget
 from headgate.translator.world.graph import Lookups
 
 OF_HTTP: Final = (
@@ -31,6 +32,8 @@ class RouteContext(NamedTuple):
     """Services are spoken to by HTTP/2 whatever is not said of them."""
     shown: SecretName | None = None
     """Certificate that Services are shown over TLS."""
+    parameters: ObjectTarget | None = None
+    """Of the first of its Gateways that names any, which plugins may need."""
     stream: BackendProtocol | None = None
     """What is spoken with Services of streams: `TCP` or `UDP`."""
 

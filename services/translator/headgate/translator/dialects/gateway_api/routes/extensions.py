@@ -35,7 +35,7 @@ def find_extension(
         what = f"{written.kind}.{written.group}" if written.group else written.kind
         problems.append(refuse("InvalidKind", f"{field}.kind", f"no filter of ours; these are: {_SERVED}", what))
         return None
-    found = lookups.attached(PLUGIN_BUNDLES, BundleTarget(kind, ref.namespace, written.name, None))
+    found = lookups.attached(PLUGIN_BUNDLES, BundleTarget(kind, ref.namespace, written.name, None, context.parameters))
     fault = found.fault
     if not fault and is_of_backend and (wrong := [use.name for use in found.uses if use.name in RECOGNISERS]):
         fault = f"plugin {wrong[0]} recognises consumers before a backend is chosen: name it in the filters of the rule"

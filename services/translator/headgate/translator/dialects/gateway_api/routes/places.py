@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from headgate.common.problems import Problem
 from headgate.common.status import ConditionType
+from headgate.common.table import PluginUse
 from headgate.translator.dialects.gateway_api.attachment import Attachment, attach
 from headgate.translator.dialects.gateway_api.gateways.addresses import own_place
 from headgate.translator.dialects.gateway_api.gateways.listeners import (
@@ -14,6 +15,7 @@ from headgate.translator.dialects.gateway_api.gateways.listeners import (
     narrower,
 )
 from headgate.translator.dialects.gateway_api.gateways.misdirected import OtherListeners, other_listeners
+from headgate.translator.dialects.gateway_api.gateways.parameters import parameters_of
 from headgate.translator.dialects.gateway_api.gateways.ports import StreamTransport, stream_port
 from headgate.translator.dialects.gateway_api.gateways.reading import read_gateway
 from headgate.translator.dialects.gateway_api.hostnames import EVERY_HOST, takes
@@ -36,6 +38,8 @@ class PlacedHost(NamedTuple):
     """Its listener, if it is to be told; None for all that have it."""
     others: OtherListeners | None = None
     """Whose connections its requests must not come by."""
+    plugins: tuple[PluginUse, ...] = ()
+    """Of the parameters of its Gateways."""
 
 
 class _Spot(NamedTuple):
@@ -43,6 +47,8 @@ class _Spot(NamedTuple):
     listener: str
     origin: Origin
     others: OtherListeners | None
+    gateway: str = ""
+    """Of one whose parameters have plugins."""
 
 
 class StreamSpot(NamedTuple):
@@ -70,15 +76,22 @@ class Places(NamedTuple):
     """By the field of each parent that is ours: why the route is not accepted there; None if it is."""
     namespaces: tuple[str, ...]
     """That share its hosts."""
+    plugins: Mapping[str, tuple[PluginUse, ...]] = {}
+    """Of parameters, by the Gateway."""
 
     def hosts_of(self, *, by_origin: bool) -> Iterator[PlacedHost]:
         """Yield the virtual hosts; those of each listener apart if something depends on it."""
-        hosts: dict[tuple[Origin | None, OtherListeners | None], HostKeys] = {}
+        hosts: dict[tuple[Origin | None, OtherListeners | None, tuple[str, ...]], HostKeys] = {}
+        sharing: dict[tuple[str, str], dict[str, None]] = {}
+        for spot in self.spots if self.plugins else ():
+            sharing.setdefault((spot.hostname, spot.listener), {})[spot.gateway] = None
         for spot in self.spots:
-            apart = spot.origin if by_origin else None, spot.others
+            gateways = tuple(filter(None, sharing.get((spot.hostname, spot.listener), ())))
+            apart = spot.origin if by_origin else None, spot.others, gateways
             hosts.setdefault(apart, HostKeys()).add(spot.hostname, spot.listener)
-        for (origin, others), keys in hosts.items():
-            yield from (PlacedHost(key, origin, others) for key in keys)
+        for (origin, others, gateways), keys in hosts.items():
+            plugins = tuple(use for gateway in gateways for use in self.plugins[gateway])
+            yield from (PlacedHost(key, origin, others, plugins) for key in keys)
 
 
 def find_places(route: RouteFacts, lookups: Lookups, problems: list[Problem]) -> Places:
@@ -87,18 +100,22 @@ def find_places(route: RouteFacts, lookups: Lookups, problems: list[Problem]) ->
     streams: dict[StreamSpot, None] = {}
     refused: dict[str, SaidCondition | None] = {}
     namespaces: set[str] = set()
+    plugins: dict[str, tuple[PluginUse, ...]] = {}
     for parent in route.parents:
         document = find_our_gateway(lookups, parent.ref.namespace, parent.ref.name)
         if document is None:
             continue
         listeners, is_accepted = read_gateway(document, own_place(lookups, parent.ref.namespace, parent.ref.name))
+        parameters = parameters_of(lookups, parent.ref.namespace, parent.ref.name)
+        if parameters.plugins:
+            plugins[parent.gateway] = parameters.plugins
         attached = attach(route, parent, listeners, lookups)
-        if not attached.reason and not is_accepted:
+        if not attached.reason and (not is_accepted or parameters.fault is not None):
             attached = Attachment({}, "Pending", f"Gateway {parent.gateway} is not accepted; its status says why")
         refused[parent.field] = _why_refused(attached, parent, problems)
         faults = faults_of(listeners, lookups.settings.entry_points)
         served = [each for each in listeners if each.spec.name not in faults]
-        found = tuple(_spots(attached, served))
+        found = tuple(_spots(attached, served, parent.gateway if parameters.plugins else ""))
         spots |= dict.fromkeys(found)
         connections = tuple(_stream_spots(attached, served))
         streams |= dict.fromkeys(connections)
@@ -107,7 +124,8 @@ def find_places(route: RouteFacts, lookups: Lookups, problems: list[Problem]) ->
         )
         if attached.hosts:
             namespaces |= namespaces_of(lookups, parent.ref.namespace, parent.ref.name)
-    return Places(tuple(spots), tuple(streams), refused, tuple(sorted(namespaces - {route.namespace})))
+    shared = tuple(sorted(namespaces - {route.namespace}))
+    return Places(tuple(spots), tuple(streams), refused, shared, plugins)
 
 
 def _shadowed(
@@ -131,7 +149,7 @@ def _why_refused(attached: Attachment, parent: Parent, problems: list[Problem]) 
     return SaidCondition(ConditionType.ACCEPTED, "False", attached.reason, attached.message)
 
 
-def _spots(attached: Attachment, listeners: Sequence[GatewayListener]) -> Iterator[_Spot]:
+def _spots(attached: Attachment, listeners: Sequence[GatewayListener], gateway: str) -> Iterator[_Spot]:
     for listener in listeners:
         transport = listener.transport
         if listener.spec.name not in attached.hosts or not (transport == "http" or transport == "https"):
@@ -139,7 +157,7 @@ def _spots(attached: Attachment, listeners: Sequence[GatewayListener]) -> Iterat
         others = other_listeners(listener, listeners)
         for hostname in attached.hosts[listener.spec.name]:
             if not is_shadowed(listener, hostname, listeners):
-                yield _Spot(hostname, listener.key, Origin(transport, listener.spec.port), others)
+                yield _Spot(hostname, listener.key, Origin(transport, listener.spec.port), others, gateway)
 
 
 def _stream_spots(attached: Attachment, listeners: Sequence[GatewayListener]) -> Iterator[StreamSpot]:

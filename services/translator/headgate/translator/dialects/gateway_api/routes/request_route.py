@@ -13,6 +13,7 @@ from headgate.common.problems import Problem
 from headgate.common.resources import JsonObject
 from headgate.common.table import Backend, PluginUse, Provenance, Retries, Route, Stickiness, Timeouts
 from headgate.translator.dialects.gateway_api.gateways.client_certificate import certificate_of
+from headgate.translator.dialects.gateway_api.gateways.parameters import parameters_of
 from headgate.translator.dialects.gateway_api.models.route import RouteRule, RouteSettings, WeightedBackend
 from headgate.translator.dialects.gateway_api.routes.backends import (
     NO_SERVICE,
@@ -90,7 +91,9 @@ def translate_request_route(manifest: JsonObject, context: RouteContext, read_ru
     settings = spec.rest(RouteSettings, "rules")
     facts = read_facts({**manifest, "metadata": {"namespace": ref.namespace}}, context.kind)
     if not lookups.is_assumed:
-        context = context._replace(shown=certificate_of(facts, lookups, problems))
+        gateways = (parameters_of(lookups, each.ref.namespace, each.ref.name) for each in facts.parents)
+        parameters = next((target for each in gateways for target in each.named), None)
+        context = context._replace(shown=certificate_of(facts, lookups, problems), parameters=parameters)
     read = list(read_rules(spec, problems))
     names = _names([each.part.value for each in read])
     rules = [_follow(name, each, context, problems) for name, each in zip(names, read, strict=True)]
@@ -240,7 +243,7 @@ def _claims(context: RouteContext, rule: _Rule, hosts: Sequence[PlacedHost]) -> 
                 path=match.path,
                 when=match.when,
                 rank=match.rank,
-                plugins=(*guard, *served.filters.plugins(match.prefix, host.origin), *served.plugins),
+                plugins=(*guard, *host.plugins, *served.filters.plugins(match.prefix, host.origin), *served.plugins),
                 **common,
             )
             yield RouteClaim(host.key, route, match.field, is_refused=served.is_refused)
