@@ -254,7 +254,6 @@ async def test_stars_are_repeated_by_name_where_credentials_are_allowed() -> Non
 @pytest.mark.parametrize(
     ("filters", "reason"),
     [
-        ([{"type": "ExternalAuth", "externalAuth": {}}], "UnsupportedValue"),
         ([{"type": "URLRewrite"}], "Required"),
         ([rewrite(path={"type": "ReplaceFullPath"})], "Required"),
         ([rewrite(hostname="a.example"), redirect(hostname="b.example")], "IncompatibleFilters"),

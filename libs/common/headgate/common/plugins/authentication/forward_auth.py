@@ -36,6 +36,8 @@ class ForwardAuthConfig(CalledConfig, plugin="forward-auth"):
     request_method: str = Field(default="GET", pattern="^[A-Z]+$")
     keeps_method: bool = False
     """Ask with the client's method instead."""
+    keeps_path: bool = False
+    """With `upstream`: ask for the client's path and query, behind `path` as a prefix."""
     request_body: bool | None = None
     """Send the request's body too; if that is not said, with `POST` only."""
     request_headers: tuple[str, ...] = ()
@@ -53,6 +55,9 @@ class ForwardAuthConfig(CalledConfig, plugin="forward-auth"):
     """Headers of its answer that the upstream gets; what the client sent under these names is dropped."""
     upstream_headers_regex: PatternText | None = None
     """The same by pattern."""
+    all_upstream_headers: bool = False
+    """It gets all of them, but for those that are about the answer: `Content-*`, `Date`, `Server`, `Set-Cookie`. Other
+    headers of the client stay."""
     answer_variables: dict[VariableName, str] = Field(default_factory=dict)
     """Variables that get the values of headers of its answer, for templates of plugins that run later."""
     client_headers: tuple[str, ...] = ()
@@ -74,6 +79,8 @@ class ForwardAuthConfig(CalledConfig, plugin="forward-auth"):
     """Where a 401 redirects to: a template."""
     signs_in_others: bool = True
     """Also a 401 of another plugin of the route."""
+    only_200: bool = False
+    """Nothing but 200 lets in (Gateway API). Another 2xx is answered with `status_on_error`."""
     strict_statuses: bool = False
     """Only 2xx lets in, 401 and 403 are answered without the service's body, and all else is a 500."""
     cache: VerdictCache | None = None

@@ -125,12 +125,21 @@ HTTP_ROUTE_FIELDS: Final = (
         note="the share of the backend answers 500: write it in the filters of the rule",
     ),
     _filter("`extensionRef`", "extensionRef", note=_EXTENSIONS),
+    _filter(
+        "`externalAuth`",
+        "externalAuth",
+        is_=Likeness.DIFFERENT,
+        note="over HTTP: 200 lets in, any other answer is the client's, and 403 if there is none. Without "
+        "`allowedResponseHeaders` the Service gets all headers of the answer but `Content-*`, `Date`, `Server` and "
+        "`Set-Cookie`; a body longer than `forwardBody.maxSize` is refused with 413",
+    ),
     _row(
-        "rules[].filters[].externalAuth",
-        "rules[].backendRefs[].filters[].externalAuth",
+        "rules[].filters[].externalAuth.protocol",
+        "rules[].backendRefs[].filters[].externalAuth.protocol",
         is_=Likeness.REFUSED,
-        note="requests of the rule answer 503, those of a backend 500",
-        label="`externalAuth`",
+        value="GRPC",
+        note="`GRPC`: requests of the rule answer 503, those of a backend 500",
+        label="… `protocol`",
     ),
     _row(
         "rules[].backendRefs",

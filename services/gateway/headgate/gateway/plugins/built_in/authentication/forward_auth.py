@@ -26,6 +26,8 @@ from headgate.gateway.plugins.interface import (
 from headgate.gateway.plugins.kit.calls import AnswerTooLong, CallFailed, call, call_url
 from headgate.gateway.plugins.kit.patterns import Template, sendable
 
+_OF_THE_ANSWER = frozenset(("date", "server", "set-cookie"))
+"""Headers that say something of the service's answer alone."""
 _COOKIES = "forward-auth.cookies"
 _COOKIE_STATUSES = frozenset({200, 201, 204, 206, 301, 302, 303, 304, 307, 308})
 """Answers to which nginx's `add_header` adds."""
@@ -89,7 +91,7 @@ class ForwardAuth(Plugin[ForwardAuthConfig]):
         """Go on, or answer the client."""
         for variable, header in self.config.answer_variables.items():
             request.variables[variable] = verdict.headers.get(header) or ""
-        if verdict.status >= 300 or verdict.status < 200:
+        if verdict.status >= 300 or verdict.status < 200 or (self.config.only_200 and verdict.status != 200):
             return self._refuse(request, verdict)
         self._pass(request, verdict)
         return None
@@ -150,7 +152,8 @@ class ForwardAuth(Plugin[ForwardAuthConfig]):
             method=request.method if config.keeps_method else config.request_method,
             scheme=request.scheme,
             host=request.host,
-            path=config.path,
+            path=f"{config.path.rstrip('/')}{request.path}" if config.keeps_path else config.path,
+            query=request.query if config.keeps_path else "",
             headers=headers,
             client=request.client,
             request_id=request.id,
@@ -189,6 +192,10 @@ class ForwardAuth(Plugin[ForwardAuthConfig]):
             names = {name for name, _ in both if self._passed.search(name.encode("latin-1"))}
             for name in sorted(names):
                 _copy(verdict.headers, request.headers, name)
+        if self.config.all_upstream_headers:
+            for name in {name.lower() for name, _ in verdict.headers}:
+                if name not in _OF_THE_ANSWER and not name.startswith("content-"):
+                    _copy(verdict.headers, request.headers, name)
         if self.config.response_cookies:
             wanted, cookies = self.config.cookie_names, verdict.headers.get_all("Set-Cookie")
             if wanted is None:
@@ -207,7 +214,7 @@ class ForwardAuth(Plugin[ForwardAuthConfig]):
             return refusal
         if config.strict_statuses and verdict.status not in (401, 403):
             return Response.refusal(500, reason)
-        if verdict.status < 200:
+        if verdict.status < 300:
             return Response.refusal(config.status_on_error, reason)
         if config.strict_statuses:
             refusal = Response.refusal(verdict.status, reason)

@@ -1,6 +1,6 @@
 """Filters of HTTPRoutes."""
 
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field
 
@@ -82,6 +82,33 @@ class ExtensionReference(Model):
     name: Name
 
 
+class HttpAuth(Model):
+    """How a Service is asked by HTTP."""
+
+    path: str = Field(default="", max_length=1024)
+    """Before the path of the request."""
+    allowed_headers: tuple[Name, ...] = Field(default=(), max_length=64)
+    """That it is shown, besides `Authorization`."""
+    allowed_response_headers: tuple[Name, ...] = Field(default=(), max_length=64)
+    """Of its answer that the backend gets; all without any."""
+
+
+class ForwardBody(Model):
+    """Whether it is shown the body."""
+
+    max_size: int = Field(default=0, ge=0)
+    """Bytes; 0: it is not."""
+
+
+class ExternalAuth(Model):
+    """A Service that decides who is let in (GEP-1494)."""
+
+    protocol: Literal["HTTP", "GRPC"]
+    backend_ref: BackendReference
+    http: HttpAuth = HttpAuth()
+    forward_body: ForwardBody = ForwardBody()
+
+
 class RouteFilter(Model):
     """A filter: its type, and the field of that type."""
 
@@ -93,4 +120,4 @@ class RouteFilter(Model):
     request_mirror: RequestMirror | None = None
     cors: Cors | None = None
     extension_ref: ExtensionReference | None = None
-    external_auth: dict[str, Any] | None = None
+    external_auth: ExternalAuth | None = None

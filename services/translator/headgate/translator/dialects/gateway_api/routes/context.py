@@ -16,6 +16,7 @@ OF_HTTP: Final = (
     "RequestMirror",
     "CORS",
     "ExtensionRef",
+    "ExternalAuth",
 )
 """Types of filters that are served for rules of HTTPRoutes."""
 OF_GRPC: Final = ("RequestHeaderModifier", "ResponseHeaderModifier", "RequestMirror", "ExtensionRef")

@@ -15,6 +15,7 @@ from headgate.common.table import Mirror, PluginUse
 from headgate.translator.dialects.gateway_api.models.filters import (
     Cors,
     ExtensionReference,
+    ExternalAuth,
     HeaderModifier,
     HeaderValue,
     PathModifier,
@@ -27,6 +28,7 @@ from headgate.translator.dialects.gateway_api.routes.backends import find_servic
 from headgate.translator.dialects.gateway_api.routes.context import RouteContext
 from headgate.translator.dialects.gateway_api.routes.cors import cors_use
 from headgate.translator.dialects.gateway_api.routes.extensions import find_extension
+from headgate.translator.dialects.gateway_api.routes.external_auth import find_external_auth
 from headgate.translator.dialects.gateway_api.routes.literals import literal
 from headgate.translator.dialects.gateway_api.routes.redirects import Origin, depends_on_origin, redirect_use
 from headgate.translator.fragments.fragment import BackendUse
@@ -40,6 +42,7 @@ _FIELDS: Final = {
     "RequestMirror": "request_mirror",
     "CORS": "cors",
     "ExtensionRef": "extension_ref",
+    "ExternalAuth": "external_auth",
 }
 _WRITTEN: Final = {name: "urlRewrite" if name == "URLRewrite" else name[0].lower() + name[1:] for name in _FIELDS}
 _WRITTEN["CORS"] = "cors"
@@ -52,7 +55,7 @@ _PLACES: Final = {
 }
 """In `Filters`, by type."""
 _OF_BACKENDS: Final = frozenset(
-    ("RequestHeaderModifier", "ResponseHeaderModifier", "URLRewrite", "RequestMirror", "ExtensionRef")
+    ("RequestHeaderModifier", "ResponseHeaderModifier", "URLRewrite", "RequestMirror", "ExtensionRef", "ExternalAuth")
 )
 
 
@@ -129,6 +132,11 @@ def read_filters(
             if bundle is not None:
                 extensions += bundle.uses
                 uses += bundle.backends
+        elif isinstance(value, ExternalAuth):
+            asking = find_external_auth(value, f"{at}.externalAuth", context, own)
+            if asking is not None:
+                extensions.append(asking[0])
+                uses.append(asking[1].use)
         elif value is not None and each.type in found:
             own.append(refuse("UnsupportedValue", f"{at}.type", "can be given once; put all of it into one", each.type))
         elif value is not None:
