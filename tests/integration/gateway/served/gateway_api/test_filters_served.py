@@ -279,9 +279,42 @@ async def test_a_prefix_that_no_match_asks_for_cannot_be_replaced() -> None:
 
 
 async def test_a_backend_with_a_filter_that_cannot_be_followed_answers_500() -> None:
-    backend = {"name": "web", "port": 80, "filters": [redirect(hostname="other.example")]}
+    backend = {"name": "web", "port": 80, "filters": [{"type": "RequestRedirect"}]}
     async with world("web") as made:
         written = route({"backendRefs": [backend]})
         made.proxy.apply(gateway_class(), gateway(), written)
         assert await made.proxy.status() == 500
-        assert made.proxy.errors(written) == ["UnsupportedValue"]
+        assert made.proxy.errors(written) == ["Required"]
+
+
+# Backends
+
+
+async def test_the_share_of_a_backend_is_redirected() -> None:
+    async with world("one", "two") as made:
+        moved: Any = {"name": "one", "port": 80, "filters": [redirect(hostname="other.example", statusCode=301)]}
+        written = route({"backendRefs": [moved, {"name": "two", "port": 80}]})
+        made.proxy.apply(gateway_class(), gateway(), written)
+        found = sorted([await located(made) for _ in range(4)])
+        assert found == [(200, "")] * 2 + [(301, "http://other.example/foo/bar?a=b")] * 2
+        assert made.proxy.errors(written) == []
+
+
+async def test_the_share_of_a_backend_is_redirected_to_the_port_of_the_listener() -> None:
+    port = free_port()
+    async with world("web") as made:
+        moved = {"name": "web", "port": 80, "filters": [redirect(hostname="other.example")]}
+        listeners = listener("http"), listener("other", port)
+        made.proxy.apply(gateway_class(), gateway(*listeners), route({"backendRefs": [moved]}))
+        assert (await located(made, "/"))[1] == "http://other.example/"
+        client = await made.proxy.proxy.connect(port=port)
+        await client.send(asking())
+        assert (await read_answer(client))["Location"] == f"http://other.example:{port}/"
+
+
+async def test_the_share_of_a_backend_answers_preflights() -> None:
+    async with world("one", "two") as made:
+        shared: Any = {"name": "one", "port": 80, "filters": [cors(allowOrigins=["https://a.example"])]}
+        made.proxy.apply(gateway_class(), gateway(), route({"backendRefs": [shared, {"name": "two", "port": 80}]}))
+        got = [await preflight(made, "https://a.example") for _ in range(4)]
+        assert sorted(each["Access-Control-Allow-Origin"] for each in got) == ["", "", *["https://a.example"] * 2]

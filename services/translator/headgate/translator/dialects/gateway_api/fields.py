@@ -112,17 +112,11 @@ HTTP_ROUTE_FIELDS: Final = (
         "requestMirror",
         note="several too, with `percent` or `fraction`; copies have bodies of 1 MiB at most",
     ),
-    _row("rules[].filters[].requestRedirect", is_=Likeness.SAME),
-    _row(
-        "rules[].filters[].cors",
-        is_=Likeness.SAME,
+    _filter("`requestRedirect`", "requestRedirect"),
+    _filter(
+        "`cors`",
+        "cors",
         note="an origin that is not allowed is told nothing, and its preflight goes to the Service",
-    ),
-    _row(
-        "rules[].backendRefs[].filters[].requestRedirect",
-        "rules[].backendRefs[].filters[].cors",
-        is_=Likeness.REFUSED,
-        note="the share of the backend answers 500: write it in the filters of the rule",
     ),
     _filter("`extensionRef`", "extensionRef", note=_EXTENSIONS),
     _filter(

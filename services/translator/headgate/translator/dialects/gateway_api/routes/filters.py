@@ -54,9 +54,6 @@ _PLACES: Final = {
     "CORS": "cors",
 }
 """In `Filters`, by type."""
-_OF_BACKENDS: Final = frozenset(
-    ("RequestHeaderModifier", "ResponseHeaderModifier", "URLRewrite", "RequestMirror", "ExtensionRef", "ExternalAuth")
-)
 
 
 class Filters(NamedTuple):
@@ -121,7 +118,7 @@ def read_filters(
     extensions: list[PluginUse] = []
     for index, each in enumerate(written):
         at = f"{field}[{index}]"
-        value = _value_of(each, at, context.filter_types, own, is_of_backend=is_of_backend)
+        value = _value_of(each, at, context.filter_types, own)
         if isinstance(value, RequestMirror):
             service = find_service_port(value.backend_ref, f"{at}.requestMirror.backendRef", context, problems)
             if service is not None:
@@ -161,16 +158,10 @@ def _refused(filters: Filters, field: str) -> Iterator[Problem]:
             yield refuse("UnsupportedValue", field, f"{'.'.join(map(str, each['loc']))}: {message}")
 
 
-def _value_of(
-    written: RouteFilter, at: str, served: Sequence[str], problems: list[Problem], *, is_of_backend: bool
-) -> object | None:
+def _value_of(written: RouteFilter, at: str, served: Sequence[str], problems: list[Problem]) -> object | None:
     name = _FIELDS.get(written.type) if written.type in served else None
     if name is None:
         message = f"filters of this type are not served; these are: {', '.join(served)}"
-        problems.append(refuse("UnsupportedValue", f"{at}.type", message, written.type))
-        return None
-    if is_of_backend and written.type not in _OF_BACKENDS:
-        message = "is for all requests of a rule: write it in the filters of the rule"
         problems.append(refuse("UnsupportedValue", f"{at}.type", message, written.type))
         return None
     value: object | None = getattr(written, name)

@@ -48,6 +48,13 @@ MAX_ROUTES: Final = 10_000
 _ANYWHERE: Final = Origin("http", 80)
 
 
+class _OnTheWay(NamedTuple):
+    """Filters of a backend, and the prefix that they may replace."""
+
+    filters: Filters
+    prefix: str | None
+
+
 class _Served(NamedTuple):
     """What becomes of the requests of a rule."""
 
@@ -59,7 +66,23 @@ class _Served(NamedTuple):
     stickiness: Stickiness | None = None
     plugins: tuple[PluginUse, ...] = ()
     """Besides those of filters."""
+    redirecting: Mapping[int, _OnTheWay] = {}
+    """Backends, by their place, whose plugins depend on the listener where a client comes from."""
     is_refused: bool = False
+
+    @property
+    def depends_on_origin(self) -> bool:
+        """Whether it depends on the listener what becomes of a request."""
+        return self.filters.depends_on_origin or bool(self.redirecting)
+
+    def backends_for(self, origin: Origin | None) -> tuple[Backend, ...]:
+        """Return the backends for clients of a listener."""
+        if origin is None or not self.redirecting:
+            return self.backends
+        return tuple(
+            one.model_copy(update={"plugins": way.filters.plugins(way.prefix, origin)}) if way is not None else one
+            for one, way in ((one, self.redirecting.get(index)) for index, one in enumerate(self.backends))
+        )
 
 
 class ReadRule(NamedTuple):
@@ -137,8 +160,8 @@ def _follow(name: str, read: ReadRule, context: RouteContext, problems: list[Pro
         message = "ReplacePrefixMatch needs matches of type PathPrefix in all of the rule"
         own.append(refuse("UnsupportedValue", f"{field}.filters", message))
         filters = None
-    destinations = [
-        _destination(each, f"{field}.backendRefs[{i}]", matches, context, problems)
+    ways = [
+        _way_to(each, f"{field}.backendRefs[{i}]", matches, context, problems)
         for i, each in enumerate(rule.backend_refs)
     ]
     problems += unfollowed(rule, field)
@@ -150,12 +173,24 @@ def _follow(name: str, read: ReadRule, context: RouteContext, problems: list[Pro
     if policy.fault:
         problems.append(warn("PolicyNotFollowed", field, f"{policy.fault}; its status says why; requests are refused"))
         return _Rule(part, name, matches, _refused(context, field, policy.fault), policy)
-    backends = find_backends([each for each, _ in destinations], context, problems)
-    uses = (*filters.uses, *backends.uses, *(use for _, uses in destinations for use in uses))
-    return _Rule(part, name, matches, _serve(rule, filters, backends, uses), policy)
+    destinations = [
+        _destination(each, f"{field}.backendRefs[{i}]", way)
+        for i, (each, way) in enumerate(zip(rule.backend_refs, ways, strict=True))
+    ]
+    backends = find_backends(destinations, context, problems)
+    followed = [way.filters for way in ways if way is not None]
+    uses = (*filters.uses, *backends.uses, *(use for each in followed for use in each.uses))
+    redirecting = {i: way for i, way in enumerate(ways) if way is not None and way.filters.depends_on_origin}
+    return _Rule(part, name, matches, _serve(rule, filters, backends, uses, redirecting), policy)
 
 
-def _serve(rule: RouteRule, filters: Filters, backends: RuleBackends, uses: tuple[BackendUse, ...]) -> _Served:
+def _serve(
+    rule: RouteRule,
+    filters: Filters,
+    backends: RuleBackends,
+    uses: tuple[BackendUse, ...],
+    redirecting: Mapping[int, _OnTheWay],
+) -> _Served:
     is_answered = filters.redirect is not None
     return _Served(
         filters,
@@ -165,6 +200,7 @@ def _serve(rule: RouteRule, filters: Filters, backends: RuleBackends, uses: tupl
         retries_of(rule, backends.retries),
         stickiness_of(rule.session_persistence),
         () if is_answered or backends.backends else (NO_SERVICE,),
+        redirecting,
     )
 
 
@@ -177,14 +213,14 @@ def _refused(context: RouteContext, field: str, why: str, *, is_500: bool = Fals
     return _Served(Filters(), (backend,), (BackendUse(refusal, field, field),), is_refused=True)
 
 
-def _destination(
+def _way_to(
     written: WeightedBackend,
     field: str,
     matches: Sequence[MatchedRequests],
     context: RouteContext,
     problems: list[Problem],
-) -> tuple[Destination, tuple[BackendUse, ...]]:
-    """Return a Service with its filters, and the Services that these name."""
+) -> _OnTheWay | None:
+    """Return the filters of a backend; None if one of them cannot be followed."""
     at = f"{field}.filters"
     filters = read_filters(written.filters, at, context, problems, is_of_backend=True)
     prefixes = {match.prefix for match in matches}
@@ -192,11 +228,15 @@ def _destination(
     if filters is not None and filters.replaces_prefix and prefix is None:
         message = "ReplacePrefixMatch of a backend needs one match of type PathPrefix in the rule"
         problems.append(refuse("UnsupportedValue", at, message))
-        filters = None
-    if filters is None:
-        return Destination(written, written.weight, field, is_refused=True), ()
-    way = OnTheWay(filters.plugins(prefix), filters.mirrors)
-    return Destination(written, written.weight, field, way), filters.uses
+        return None
+    return None if filters is None else _OnTheWay(filters, prefix)
+
+
+def _destination(written: WeightedBackend, field: str, way: _OnTheWay | None) -> Destination:
+    if way is None:
+        return Destination(written, written.weight, field, is_refused=True)
+    passed = OnTheWay(way.filters.plugins(way.prefix), way.filters.mirrors)
+    return Destination(written, written.weight, field, passed)
 
 
 # Claims
@@ -208,7 +248,7 @@ def _within_bounds(
     """Yield the routes that an object may have; a rule that asks for too many is left out and told."""
     left, cost_left = MAX_ROUTES, MAX_COST
     for rule in rules:
-        hosts = tuple(places.hosts_of(by_origin=rule.served.filters.depends_on_origin))
+        hosts = tuple(places.hosts_of(by_origin=rule.served.depends_on_origin))
         count = len(hosts) * len(rule.matches)
         cost = sum(
             route_cost(asked_besides(each, rule.policy).when, rule.served.filters.plugins(each.prefix, _ANYWHERE))
@@ -226,7 +266,6 @@ def _claims(context: RouteContext, rule: _Rule, hosts: Sequence[PlacedHost]) -> 
     """Yield the routes of the table, one for each match and host."""
     served, field, (ref, kind, *_) = rule.served, rule.part.field, context
     common: Mapping[str, Any] = {
-        "backends": served.backends,
         "mirrors": served.filters.mirrors,
         "timeouts": served.timeouts,
         "retries": served.retries,
@@ -236,11 +275,13 @@ def _claims(context: RouteContext, rule: _Rule, hosts: Sequence[PlacedHost]) -> 
     prefix = "grpc:" if context.is_grpc else ""
     name = f"{ref.cluster}/{ref.namespace}/{prefix}{ref.name} {rule.name}"
     for host in hosts:
+        backends = served.backends_for(host.origin)
         guard = () if host.others is None else (host.others.refusal(),)
         for match in (asked_besides(each, rule.policy) for each in rule.matches):
             route = Route(
                 name=f"{name}/{match.name}",
                 path=match.path,
+                backends=backends,
                 when=match.when,
                 rank=match.rank,
                 plugins=(*guard, *host.plugins, *served.filters.plugins(match.prefix, host.origin), *served.plugins),
