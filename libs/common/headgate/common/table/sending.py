@@ -26,6 +26,10 @@ MAX_ATTEMPTS: Final = 100
 RetryCondition = Literal["connect", "reset", "timeout", "refused-stream", "gateway-error", "status"]
 
 
+LEAST_OF_BACKOFF: Final = 0.5
+"""Share of `backoff_s` that is waited in any case."""
+
+
 class Retries(Entry):
     """When a request is sent again, to another endpoint if there is one.
 
@@ -53,9 +57,14 @@ class Retries(Entry):
 
 
 class Stickiness(Entry):
-    """Keeps a client with the endpoint that served it first, by a cookie of ours."""
+    """Keeps a client with the endpoint that served it first, by a cookie of ours or a header."""
 
-    cookie: str
+    cookie: str = ""
+    """Its name."""
+    header: str = ""
+    """Name of a header instead: answers have it, and requests that repeat it are of the session."""
+    lifetime_s: int | None = Field(default=None, ge=1)
+    """A session ends so long after it began, whatever becomes of the cookie or header. None: it does not."""
     names: Literal["keyed", "url", "backend"] = "keyed"
     """What the cookie says. `keyed`: hashes of backend and endpoint, keyed with the upstream. `url`, where there is one
     backend: the hash of the endpoint's URL that Traefik makes. `backend`: the hash of the backend's `session_name` that

@@ -1,4 +1,4 @@
-"""The cookie that keeps a client with its endpoint, and with its side of a canary."""
+"""The cookie, or header, that keeps a client with its endpoint, and with its side of a canary."""
 
 import re
 import time
@@ -13,7 +13,10 @@ if TYPE_CHECKING:
     from headgate.gateway.proxy.heads.facts import RequestFacts
 
 _NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
-"""RFC 6265 section 4.1.1, a token."""
+"""RFC 6265 section 4.1.1 and RFC 9110 section 5.6.2, a token."""
+_BEGAN = b"~"
+"""Before the time when a session began, if sessions are bounded: seconds since 1970 in hexadecimal. A client that
+forges it prolongs its own session, and no other."""
 _ATTRIBUTE = re.compile(r"[ -:<-~]*")
 """RFC 6265 section 4.1.1: any character but controls and `;`."""
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
@@ -28,7 +31,7 @@ https://www.chromium.org/updates/same-site/incompatible-clients."""
 
 
 class StickyCookie:
-    """Reads and writes the cookie of one route.
+    """Reads and writes the cookie, or the header, of one route.
 
     Args:
         stickiness: what the table says.
@@ -42,6 +45,8 @@ class StickyCookie:
         "_attributes",
         "_clock",
         "_expires_s",
+        "_header",
+        "_lifetime_s",
         "_name",
         "_same_site",
         "_secure",
@@ -52,12 +57,17 @@ class StickyCookie:
     )
 
     def __init__(self, stickiness: Stickiness, clock: Callable[[], float] = time.time) -> None:
-        if not _NAME.fullmatch(stickiness.cookie):
-            raise BadMatch("stickiness.cookie", f"{stickiness.cookie!r} cannot be the name of a cookie")
+        if bool(stickiness.cookie) == bool(stickiness.header):
+            raise BadMatch("stickiness.cookie", "a session needs the name of a cookie or that of a header")
+        for kind, name in (("cookie", stickiness.cookie), ("header", stickiness.header)):
+            if name and not _NAME.fullmatch(name):
+                raise BadMatch(f"stickiness.{kind}", f"{name!r} cannot be the name of a {kind}")
         for field, value in (("path", stickiness.path), ("domain", stickiness.domain)):
             if not _ATTRIBUTE.fullmatch(value):
                 raise BadMatch(f"stickiness.{field}", f"{value!r} cannot stand in a cookie")
         self._name = stickiness.cookie.encode()
+        self._header = stickiness.header.encode()
+        self._lifetime_s = stickiness.lifetime_s
         self._secure = stickiness.secure
         self.is_by_url = stickiness.names == "url"
         """Whether endpoints are named by their URLs."""
@@ -86,15 +96,28 @@ class StickyCookie:
 
     def read(self, facts: "RequestFacts") -> StickySession | None:
         """Return what the client's cookie says; None if it has none of ours."""
-        value = facts.cookie(self._name)
+        value = facts.header(self._header.lower()) if self._header else facts.cookie(self._name)
+        if self._lifetime_s is not None:
+            value = self._unless_over(value or b"", self._lifetime_s)
         if self.is_by_url:
             return StickySession((), value) if value else None
         if self.is_by_backend:
             return StickySession((value,), b"") if value else None
         return parse_session(value)
 
+    def _unless_over(self, value: bytes, lifetime_s: int) -> bytes | None:
+        """Return a value without its time; None if that is too long ago, or there is none."""
+        value, _, written = value.partition(_BEGAN)
+        began_at = _began_at(written)
+        return value if began_at is not None and 0 <= self._clock() - began_at < lifetime_s else None
+
     def line(self, facts: "RequestFacts", session: StickySession) -> bytes:
         """Return the header line, with its CRLF, that gives the client a session."""
+        value = b".".join(filter(None, (*session.backends, session.endpoint)))
+        if self._lifetime_s is not None:
+            value += b"%b%x" % (_BEGAN, int(self._clock()))
+        if self._header:
+            return b"%b: %b\r\n" % (self._header, value)
         is_secure = facts.scheme == b"https" if self._secure is None else self._secure
         secure = b"; Secure" if is_secure else b""
         expires = b""
@@ -104,9 +127,15 @@ class StickyCookie:
         same_site = usual
         if rejected != usual and _REJECTS_NONE.search(facts.header(b"user-agent") or b""):
             same_site = rejected
-        value = b".".join(filter(None, (*session.backends, session.endpoint)))
         attributes = b"%b%b%b%b" % (expires, self._attributes, same_site, secure)
         return b"Set-Cookie: %b=%b%b\r\n" % (self._name, value, attributes)
+
+
+def _began_at(value: bytes) -> int | None:
+    try:
+        return int(value, 16)
+    except ValueError:
+        return None
 
 
 def _cookie_date(at: float) -> str:

@@ -299,6 +299,28 @@ async def test_a_client_keeps_to_the_service_that_served_it_first() -> None:
         assert set(await made.proxy.bodies(6)) == {"one", "two"}
 
 
+@pytest.mark.parametrize(
+    ("named", "name"),
+    [({"sessionName": "X-Kept"}, "X-Kept"), ({"header": {"name": "X-Kept"}}, "X-Kept"), ({}, "X-Headgate-Session")],
+    ids=str,
+)
+async def test_a_client_that_repeats_a_header_keeps_to_the_service_that_served_it_first(named: Any, name: str) -> None:
+    async with world("one", "two") as made:
+        installed(made, route(to("one", "two", sessionPersistence={"type": "Header", **named})))
+        got = await made.proxy.get()
+        assert (got.all("Set-Cookie"), bool(got[name])) == ([], True)
+        assert set(await made.proxy.bodies(6, **{name: got[name]})) == {got.body.decode()}
+        assert set(await made.proxy.bodies(6)) == {"one", "two"}
+        again = await made.proxy.get(**{name: got[name]})
+        assert again[name] == ""
+
+
+async def test_a_rule_that_wants_more_retries_than_are_made_is_served() -> None:
+    async with world("web") as made:
+        installed(made, route(to("web", retry={"attempts": 1000, "backoff": "10ms"})))
+        assert await made.proxy.status() == 200
+
+
 async def test_what_is_gone_is_served_no_more() -> None:
     async with world("web") as made:
         installed(made, route(to("web")))

@@ -188,10 +188,10 @@ def test_listeners_of_one_name_are_not_accepted() -> None:
 
 def test_fields_of_a_rule_that_are_not_followed_are_warned_of() -> None:
     persistence = {"type": "Header", "idleTimeout": "5m"}
-    written = route(to("web", sessionPersistence=persistence), hostnames=["a.example"])
+    written = route(to("web", sessionPersistence=persistence, retry={"attempts": 200}), hostnames=["a.example"])
     fields = [(problem.severity.value, problem.field) for problem in problems_of(written, "httproutes")]
-    at = "spec.rules[0].sessionPersistence"
-    assert fields == [("warning", f"{at}.type"), ("warning", f"{at}.idleTimeout")]
+    at = "spec.rules[0]"
+    assert fields == [("warning", f"{at}.sessionPersistence.idleTimeout"), ("warning", f"{at}.retry.attempts")]
 
 
 def test_a_rule_that_asks_for_too_many_routes_is_left_out_and_the_others_are_served() -> None:

@@ -145,19 +145,14 @@ HTTP_ROUTE_FIELDS: Final = (
     _row(
         "rules[].retry",
         is_=Likeness.DIFFERENT,
-        note="connections that fail are a reason too; a request that a Service may have acted on is repeated only if "
-        "its method is idempotent, and within the budget of retries",
+        note="100 times at most; connections that fail are a reason too; a request that a Service may have acted on is "
+        "repeated only if its method is idempotent, and within the budget of retries",
     ),
     _row(
         "rules[].sessionPersistence",
         is_=Likeness.SAME,
-        note="by a cookie, `headgate-session` if it has no name, over all Services of the rule",
-    ),
-    _row(
-        "rules[].sessionPersistence.type",
-        is_=Likeness.UNUSED,
-        value="Header",
-        note="`Header`: the rule is served without, with a warning",
+        note="by a cookie, `headgate-session` if it has no name, or by a header that answers give and requests repeat, "
+        "`X-Headgate-Session`, over all Services of the rule. A session ends after `absoluteTimeout`",
     ),
     _row("rules[].sessionPersistence.idleTimeout", is_=Likeness.UNUSED, note="with a warning"),
 )

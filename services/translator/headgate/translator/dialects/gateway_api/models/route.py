@@ -5,7 +5,6 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from headgate.common.resources import GATEWAY, GATEWAY_GROUP
-from headgate.common.table.sending import MAX_ATTEMPTS
 from headgate.translator.dialects.gateway_api.models.backend import BackendReference
 from headgate.translator.dialects.gateway_api.models.filters import RouteFilter
 from headgate.translator.dialects.gateway_api.models.names import Hostname, SectionName
@@ -77,25 +76,39 @@ class RuleRetry(Model):
     """When a request is sent again (GEP-1731)."""
 
     codes: tuple[StatusCode, ...] = ()
-    attempts: int | None = Field(default=None, ge=0, le=MAX_ATTEMPTS)
+    attempts: int | None = Field(default=None, ge=0)
     """Besides the first."""
     backoff: Seconds | None = None
 
 
-class CookieConfig(Model):
-    """How long a cookie lasts."""
+_SessionName = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+$", max_length=128)]
 
+
+class CookieConfig(Model):
+    """How long a cookie lasts, and in releases after 1.6 its name and path."""
+
+    name: _SessionName | None = None
+    path: Annotated[str, Field(pattern=r"^[!-:<-~]*$", max_length=1024)] = "/"
     lifetime_type: Literal["Session", "Permanent"] = "Session"
+
+
+class HeaderConfig(Model):
+    """The header of a session, in releases after 1.6."""
+
+    name: _SessionName
 
 
 class SessionPersistence(Model):
     """How clients keep to the Service's pod that served them first (GEP-1619)."""
 
-    session_name: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+$", max_length=128)] | None = None
+    session_name: _SessionName | None = None
     type: Literal["Cookie", "Header"] = "Cookie"
     absolute_timeout: Seconds | None = None
     idle_timeout: Seconds | None = None
     cookie_config: CookieConfig = CookieConfig()
+    """As 1.6 has it; later releases call it `cookie`."""
+    cookie: CookieConfig | None = None
+    header: HeaderConfig | None = None
 
 
 class RouteRule(Model):

@@ -5,10 +5,12 @@ from typing import Final
 
 from headgate.common.problems import Problem
 from headgate.common.table import Retries, Stickiness, Timeouts
+from headgate.common.table.sending import LEAST_OF_BACKOFF, MAX_ATTEMPTS
 from headgate.translator.dialects.gateway_api.models.route import RouteRule, RuleRetry, SessionPersistence
 from headgate.translator.manifests.specs import warn
 
 DEFAULT_COOKIE: Final = "headgate-session"
+DEFAULT_HEADER: Final = "X-Headgate-Session"
 _ON: Final = ("connect", "reset")
 
 
@@ -28,32 +30,41 @@ def retries_of(rule: RouteRule, by_policy: Retries | None) -> Retries:
 
 
 def _retries(written: RuleRetry) -> Retries:
-    """Return what a rule says of retries. Connections that fail are in any case among their reasons."""
+    """Return what a rule says of retries. Connections that fail are in any case among their reasons.
+
+    `backoff` is the least that is waited, and of ours half is by chance.
+    """
     said: dict[str, object] = {"on": (*_ON, "status") if written.codes else _ON, "statuses": written.codes}
     if written.attempts is not None:
-        said["attempts"] = written.attempts
+        said["attempts"] = min(written.attempts, MAX_ATTEMPTS)
     if written.backoff:
-        said["backoff_s"] = written.backoff
+        said["backoff_s"] = written.backoff / LEAST_OF_BACKOFF
     return Retries.model_validate(said)
 
 
 def stickiness_of(written: SessionPersistence | None) -> Stickiness | None:
     """Return how clients keep to a pod; None if they do not."""
-    if written is None or written.type != "Cookie":
+    if written is None:
         return None
-    is_permanent = written.cookie_config.lifetime_type == "Permanent" and written.absolute_timeout
-    age = int(written.absolute_timeout or 0) if is_permanent else None
-    return Stickiness(cookie=written.session_name or DEFAULT_COOKIE, max_age_s=age)
+    lifetime = max(1, round(written.absolute_timeout)) if written.absolute_timeout else None
+    if written.type == "Header":
+        named = written.header.name if written.header is not None else written.session_name
+        return Stickiness(header=named or DEFAULT_HEADER, lifetime_s=lifetime)
+    cookie = written.cookie or written.cookie_config
+    return Stickiness(
+        cookie=cookie.name or written.session_name or DEFAULT_COOKIE,
+        path=cookie.path,
+        max_age_s=lifetime if cookie.lifetime_type == "Permanent" else None,
+        lifetime_s=lifetime,
+    )
 
 
 def unfollowed(rule: RouteRule, field: str) -> Iterator[Problem]:
     """Yield warnings of what is not followed."""
-    written, at = rule.session_persistence, f"{field}.sessionPersistence"
-    if written is None:
-        return
-    if written.type != "Cookie":
-        yield warn(
-            "UnsupportedField", f"{at}.type", "sessions are kept by cookies; the rule is served without", "Header"
-        )
-    if written.idle_timeout:
-        yield warn("UnsupportedField", f"{at}.idleTimeout", "cookies end after absoluteTimeout, if at all")
+    written, retry = rule.session_persistence, rule.retry
+    if written is not None and written.idle_timeout:
+        message = "sessions end after absoluteTimeout, if at all"
+        yield warn("UnsupportedField", f"{field}.sessionPersistence.idleTimeout", message)
+    if retry is not None and retry.attempts is not None and retry.attempts > MAX_ATTEMPTS:
+        message = f"a request is sent again {MAX_ATTEMPTS} times at most"
+        yield warn("UnsupportedValue", f"{field}.retry.attempts", message, str(retry.attempts))
