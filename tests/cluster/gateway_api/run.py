@@ -15,6 +15,7 @@ import yaml
 from fakes.kubernetes.real import RealCluster
 from fakes.stack import Stack
 from headgate.common.resources import JsonObject
+from headgate.translator.dialects.gateway_api.features import SERVED
 from headgate.watcher.errors import ApiStatusError
 
 START_S = 300.0
@@ -33,6 +34,17 @@ async def apply(cluster: RealCluster, path: str, manifest: JsonObject) -> None:
     name = manifest["metadata"]["name"]
     query = {"fieldManager": "conformance", "force": "true"}
     await cluster.request("PATCH", f"{path}/{name}", manifest, query, "application/apply-patch+yaml")
+
+
+async def until_features_are_shown(cluster: RealCluster) -> None:
+    """Wait until the GatewayClass shows what this release serves: the suite takes its tests from that."""
+    async with asyncio.timeout(START_S):
+        while True:
+            found = await cluster.request("GET", f"/apis/gateway.networking.k8s.io/v1/gatewayclasses/{CLASS}")
+            shown = ((found or {}).get("status") or {}).get("supportedFeatures") or ()
+            if [each["name"] for each in shown] == list(SERVED):
+                return
+            await asyncio.sleep(0.2)
 
 
 async def main(folder: Path, definitions: Path, flags: list[str]) -> int:
@@ -57,6 +69,7 @@ async def main(folder: Path, definitions: Path, flags: list[str]) -> int:
         stack = Stack(kubeconfig=kubeconfig, publish_address=cluster.address, start_within_s=START_S)
         stack.http_port, stack.https_port = 80, 443
         async with stack:
+            await until_features_are_shown(cluster)
             suite = await asyncio.create_subprocess_exec(
                 str(folder / "suite"),
                 "-test.v",

@@ -61,6 +61,22 @@ def gateway(*listeners: Any, name: str = "gw", spec: Any = None, **metadata: Any
     return resource("Gateway", name, written, **metadata)
 
 
+def listener_set(*listeners: Any, name: str = "more", parent: Any = None, **metadata: Any) -> Any:
+    """Return a ListenerSet, by default of the Gateway `gw`."""
+    spec = {"parentRef": parent or {"name": "gw"}, "listeners": list(listeners)}
+    return resource("ListenerSet", name, spec, **metadata)
+
+
+def of_set(name: str = "more", **fields: Any) -> Any:
+    """Return a reference of a route to a ListenerSet."""
+    return {"kind": "ListenerSet", "name": name, **fields}
+
+
+def allowing(from_: str, **selector: Any) -> Any:
+    """Return what a Gateway says of ListenerSets that it lets in."""
+    return {"allowedListeners": {"namespaces": {"from": from_, **selector}}}
+
+
 def to(*services: Any, **fields: Any) -> Any:
     """Return a rule to Services, each a name, a name with a weight, or a reference."""
     refs = [_reference(one) for one in services]
@@ -175,6 +191,7 @@ class Cluster:
             return None
         known = (fragment.identity, condition, fragment.stand_in, "content", _VERSION, None)
         more = {"parts": fragment.parts, "listeners": fragment.listener_reports, "said": fragment.said}
+        more |= {"attached_listener_sets": fragment.attached_listener_sets}
         facts = Facts(*known, **more, addresses=fragment.addresses, features=fragment.features)
         update = to_update(report(facts, None, _FLEET, None), None, NOW, None)
         kind = ALL_KINDS.find(ref.group, ref.resource)

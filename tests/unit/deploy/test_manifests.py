@@ -43,6 +43,8 @@ ROUTING = {
     "discovery.k8s.io/endpointslices": LISTED,
     "gateway.networking.k8s.io/gateways": READ,
     "gateway.networking.k8s.io/gateways/status": ("patch",),
+    "gateway.networking.k8s.io/listenersets": READ,
+    "gateway.networking.k8s.io/listenersets/status": ("patch",),
     "gateway.networking.k8s.io/httproutes": READ,
     "gateway.networking.k8s.io/grpcroutes": READ,
     "gateway.networking.k8s.io/backendtlspolicies": READ,

@@ -219,6 +219,8 @@ class StatusUpdate(BaseModel):
     """Of a Gateway."""
     features: tuple[str, ...] = ()
     """Of Gateway API that the controller of a GatewayClass serves, sorted."""
+    attached_listener_sets: int = 0
+    """Of a Gateway."""
     stand_in: ServedVersion | None = None
     """The last good version, where that is served instead of the present one."""
     content: str = ""

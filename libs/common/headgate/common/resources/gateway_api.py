@@ -36,6 +36,18 @@ GATEWAY = ResourceKind(
     ),
 )
 
+LISTENER_SET = ResourceKind(
+    GATEWAY_GROUP,
+    "listenersets",
+    "ListenerSet",
+    ("v1",),
+    short_names=("lset",),
+    dialect=_DIALECT,
+    ownership=OwnershipRule.GATEWAY,
+    status=StatusShape.LISTENERS,
+    references=(secret_field("spec.listeners.*.tls.certificateRefs.*"),),
+)
+
 
 def _route(resource: str, kind: str, *versions: str) -> ResourceKind:
     return ResourceKind(
@@ -70,6 +82,7 @@ REFERENCE_GRANT = ResourceKind(GATEWAY_GROUP, "referencegrants", "ReferenceGrant
 GATEWAY_KINDS = (
     GATEWAY_CLASS,
     GATEWAY,
+    LISTENER_SET,
     HTTP_ROUTE,
     GRPC_ROUTE,
     TLS_ROUTE,

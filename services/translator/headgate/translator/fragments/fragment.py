@@ -212,6 +212,8 @@ class Fragment:
     """What its status says of its listeners."""
     features: tuple[str, ...] = ()
     """That its status lists as supported."""
+    attached_listener_sets: int = 0
+    """ListenerSets that are accepted at it, if it is a Gateway."""
     stand_in: VersionId | None = None
     """Version that all of this comes from, if it is not the present one."""
     addresses: tuple[LoadBalancerAddress, ...] | None = None

@@ -7,7 +7,7 @@ as it is with IngressClasses.
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from headgate.common.resources import GATEWAY, GATEWAY_CLASS, REFERENCE_GRANT, JsonObject
+from headgate.common.resources import GATEWAY, GATEWAY_CLASS, GATEWAY_GROUP, LISTENER_SET, REFERENCE_GRANT, JsonObject
 from headgate.translator.manifests.reading import as_list, as_object, as_text, metadata
 from headgate.translator.world.address_pool import normal_address
 from headgate.translator.world.documents import Document, document_index, document_kind
@@ -98,6 +98,38 @@ GATEWAYS: Final = StoredKind(
     indexes=(EVERYWHERE, BY_PARAMETERS),
     restore=StoredGateway.decode,
     combine=lambda present, good: good._replace(held=present.held),
+)
+
+
+class GatewayName(NamedTuple):
+    """A Gateway."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+def parent_of_set(manifest: JsonObject) -> GatewayName | None:
+    """Return the Gateway that a ListenerSet is for; None if it names something else."""
+    written = as_object(as_object(manifest.get("spec")).get("parentRef"))
+    is_gateway = (written.get("group", GATEWAY_GROUP), written.get("kind", GATEWAY.kind)) == (
+        GATEWAY_GROUP,
+        GATEWAY.kind,
+    )
+    own, name = as_text(metadata(manifest).get("namespace")), as_text(written.get("name"))
+    return GatewayName(as_text(written.get("namespace")) or own, name) if is_gateway and name else None
+
+
+def _parents_of_set(manifest: JsonObject) -> frozenset[str]:
+    parent = parent_of_set(manifest)
+    return frozenset() if parent is None else frozenset((str(parent),))
+
+
+SETS_BY_GATEWAY: Final = document_index("gateway", _parents_of_set, is_cluster_wide=True)
+LISTENER_SETS: Final = document_kind(
+    LISTENER_SET, metadata_fields=("creationTimestamp", "uid", "namespace", "name"), indexes=(SETS_BY_GATEWAY,)
 )
 GATEWAY_CLASSES: Final = document_kind(GATEWAY_CLASS, indexes=(CLASSES_BY_PARAMETERS,))
 REFERENCE_GRANTS: Final = StoredKind(REFERENCE_GRANT, _read_grant, indexes=(EVERY,))

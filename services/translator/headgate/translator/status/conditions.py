@@ -75,6 +75,7 @@ class Facts(NamedTuple):
     """What its dialect says of it as a whole, in the place of what follows from its problems and beside it."""
     features: tuple[str, ...] = ()
     """That its status lists."""
+    attached_listener_sets: int = 0
 
 
 def accepted(facts: Facts) -> DesiredCondition:

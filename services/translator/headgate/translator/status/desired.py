@@ -64,6 +64,7 @@ class DesiredStatus(NamedTuple):
     problems: tuple[Problem, ...]
     listeners: tuple[ListenerReport, ...] = ()
     features: tuple[str, ...] = ()
+    attached_listener_sets: int = 0
 
     @property
     def is_programmed(self) -> bool:
@@ -120,6 +121,7 @@ def report(
         ),
         listeners=facts.listeners,
         features=facts.features,
+        attached_listener_sets=facts.attached_listener_sets,
         stand_in=_stand_in(facts.stand_in),
         content=facts.content if condition.is_accepted else "",
         revision=revision,
@@ -186,6 +188,7 @@ def _emptied(before: DesiredStatus) -> DesiredStatus:
         conditions=(),
         listeners=(),
         features=(),
+        attached_listener_sets=0,
         stand_in=None,
         content="",
         revision=None,

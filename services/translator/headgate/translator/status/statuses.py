@@ -205,7 +205,10 @@ class Statuses:
         known = fragment.identity, condition, fragment.stand_in, content
         facts = Facts(*known, *self._published, fragment.parts, fragment.listener_reports, fragment.addresses)
         facts = facts._replace(
-            leaves_addresses=fragment.leaves_addresses, said=fragment.said, features=fragment.features
+            leaves_addresses=fragment.leaves_addresses,
+            said=fragment.said,
+            features=fragment.features,
+            attached_listener_sets=fragment.attached_listener_sets,
         )
         return lambda before: self._report(ref, facts, before)
 

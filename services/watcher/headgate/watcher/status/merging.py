@@ -64,6 +64,7 @@ def merge(parts: Iterable[StatusUpdate]) -> StatusUpdate:
         "conditions": tuple(_conditions(speaking)),
         "listeners": tuple(_listeners(speaking)),
         "features": tuple(_features(speaking)),
+        "attached_listener_sets": max((part.attached_listener_sets for part in speaking), default=0),
     }
     return newest.model_copy(update=changes)
 

@@ -73,7 +73,7 @@ def _shared(entries: _Entries, update: StatusUpdate, current: JsonObject) -> Jso
 
 
 def listeners_status(update: StatusUpdate, current: JsonObject) -> JsonObject | None:
-    """Return the part of a Gateway's status to write; None if there is nothing to write.
+    """Return the part of the status of a Gateway or a ListenerSet to write; None if there is nothing to write.
 
     All of it is ours, as one controller alone serves a Gateway. Of one that is not ours any more nothing is taken away.
     """
@@ -97,8 +97,10 @@ def listeners_status(update: StatusUpdate, current: JsonObject) -> JsonObject | 
     }
     if update.addresses is not None:
         wanted["addresses"] = [_address(address) for address in update.addresses[:_MAX_ADDRESSES]]
+    # A server whose Gateways lack the field has no ListenerSets either: nothing is written there.
+    wanted["attachedListenerSets"] = update.attached_listener_sets or None
     wanted["conditions"] = merge_conditions(update, by_part.get(None, ()), present.get("conditions") or [])
-    changed = {field: value for field, value in wanted.items() if value != (present.get(field) or [])}
+    changed = {field: value for field, value in wanted.items() if (value or None) != (present.get(field) or None)}
     return changed or None
 
 

@@ -316,12 +316,12 @@ def test_a_grant_that_goes_takes_the_certificate_with_it() -> None:
 
 def test_what_is_ignored_is_warned_of() -> None:
     infrastructure = {"labels": {"a": "b"}}
-    written = gateway(spec={"infrastructure": infrastructure, "allowedListeners": {"namespaces": {"from": "All"}}})
+    written = gateway(spec={"infrastructure": infrastructure, "defaultScope": "All"})
     cluster = Cluster(written)
     ref = next(ref for ref in cluster.translation.assembly.fragments if ref.resource == "gateways")
     condition = cluster.translation.condition(ref)
     assert condition is not None
-    assert [one.field for one in condition.problems] == ["spec.infrastructure", "spec.allowedListeners"]
+    assert [one.field for one in condition.problems] == ["spec.infrastructure", "spec.defaultScope"]
     assert cluster.conditions(written)["Accepted"] == "True Accepted"
 
 

@@ -6,18 +6,15 @@ otherwise does not matter.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from headgate.common.resources import GATEWAY_GROUP
 from headgate.common.status import RouteKind
+from headgate.translator.dialects.gateway_api.gateways.allowing import lets_in
 from headgate.translator.dialects.gateway_api.gateways.listeners import GatewayListener
 from headgate.translator.dialects.gateway_api.hostnames import EVERY_HOST, intersect
-from headgate.translator.dialects.gateway_api.models.gateway import LabelSelector
 from headgate.translator.dialects.gateway_api.stored import Parent, RouteFacts
-from headgate.translator.sources.namespaces import NAMESPACES
 from headgate.translator.world.graph import Lookups
-
-_NAME_LABEL: Final = "kubernetes.io/metadata.name"
 
 
 class Attachment(NamedTuple):
@@ -31,8 +28,8 @@ class Attachment(NamedTuple):
 
 
 def attach(route: RouteFacts, parent: Parent, listeners: Sequence[GatewayListener], lookups: Lookups) -> Attachment:
-    """Return how a route stands with a parent, whose Gateway has these listeners."""
-    what = f"Gateway {parent.gateway}"
+    """Return how a route stands with a parent, a Gateway or a ListenerSet with these listeners."""
+    what = str(parent)
     kind = RouteKind(GATEWAY_GROUP, route.kind)
     meant = [each for each in listeners if _means(parent, each)]
     if not meant:
@@ -58,25 +55,7 @@ def _means(parent: Parent, listener: GatewayListener) -> bool:
 
 
 def _lets_in(listener: GatewayListener, parent: Parent, route: RouteFacts, lookups: Lookups) -> bool:
-    namespaces = listener.spec.allowed_routes.namespaces
-    match namespaces.from_:
-        case "All":
-            return True
-        case "Same":
-            return route.namespace == parent.ref.namespace
-        case "Selector" if namespaces.selector is not None:
-            return _selects(namespaces.selector, route.namespace, lookups)
-    return False
-
-
-def _selects(selector: LabelSelector, namespace: str, lookups: Lookups) -> bool:
-    """Whether a selector takes a namespace. Its name is a label, which API servers set and files lack; it is known too
-    where Namespaces may not be read.
-    """
-    labels = lookups.get(NAMESPACES, "", namespace)
-    if labels is None and selector.keys != {_NAME_LABEL}:
-        return False
-    return selector.takes({**dict(labels or ()), _NAME_LABEL: namespace})
+    return lets_in(listener.spec.allowed_routes.namespaces, parent.ref.namespace, route.namespace, lookups)
 
 
 def _common_hosts(hostname: str, hostnames: Iterable[str]) -> tuple[str, ...]:

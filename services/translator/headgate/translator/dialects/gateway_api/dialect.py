@@ -19,6 +19,7 @@ from headgate.translator.dialects.gateway_api.fields import (
     GATEWAY_FIELDS,
     GRPC_ROUTE_FIELDS,
     HTTP_ROUTE_FIELDS,
+    LISTENER_SET_FIELDS,
     STREAM_ROUTE_FIELDS,
     TLS_ROUTE_FIELDS,
 )
@@ -27,6 +28,11 @@ from headgate.translator.dialects.gateway_api.gateways.gateway_class import (
     is_of_our_controller,
     translate_gateway_class,
 )
+from headgate.translator.dialects.gateway_api.gateways.listener_set import (
+    is_of_our_gateway,
+    translate_listener_set,
+)
+from headgate.translator.dialects.gateway_api.parents import find_gateway
 from headgate.translator.dialects.gateway_api.policies.backend_tls import (
     BACKEND_TLS_POLICIES,
     is_for_our_routes,
@@ -51,10 +57,10 @@ from headgate.translator.sources.config_maps import CONFIG_MAPS
 from headgate.translator.sources.gateways import (
     GATEWAY_CLASSES,
     GATEWAYS,
+    LISTENER_SETS,
     REFERENCE_GRANTS,
     StoredGateway,
     class_name,
-    find_our_gateway,
     owns_class,
 )
 from headgate.translator.sources.namespaces import NAMESPACES
@@ -70,9 +76,9 @@ def _is_ours(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) -> bool:
     return owns_class(class_name(manifest), lookups)
 
 
-def _is_of_our_gateway(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) -> bool:
+def _has_our_parent(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) -> bool:
     facts = read_facts({**manifest, "metadata": {"namespace": ref.namespace}}, "")
-    return any(find_our_gateway(lookups, each.ref.namespace, each.ref.name) is not None for each in facts.parents)
+    return any(find_gateway(each, lookups) is not None for each in facts.parents)
 
 
 def _route(
@@ -83,7 +89,7 @@ def _route(
         StoredRoute.decode,
         identify,
         translate,
-        ownership=ByRule(_is_of_our_gateway, "none of its parents is a Gateway of a class of ours"),
+        ownership=ByRule(_has_our_parent, "none of its parents is a Gateway of a class of ours"),
         fields=fields,
     )
 
@@ -105,6 +111,12 @@ GATEWAY_API = Dialect(
             ownership=ByRule(_is_ours, f"its GatewayClass is of another controller, or not there; {_OTHERS}"),
             fields=GATEWAY_FIELDS,
         ),
+        translated_documents(
+            LISTENER_SETS,
+            translate_listener_set,
+            ownership=ByRule(is_of_our_gateway, "its Gateway is none of a class of ours, or not there"),
+            fields=LISTENER_SET_FIELDS,
+        ),
         _route(HTTP_ROUTE, translate_http_route, HTTP_ROUTE_FIELDS),
         _route(GRPC_ROUTE, translate_grpc_route, GRPC_ROUTE_FIELDS),
         _route(TLS_ROUTE, translate_tls_route, TLS_ROUTE_FIELDS),
@@ -117,6 +129,15 @@ GATEWAY_API = Dialect(
             fields=BACKEND_TLS_POLICY_FIELDS,
         ),
     ),
-    reads=(SECRETS, CONFIG_MAPS, NAMESPACES, GATEWAY_CLASSES, GATEWAYS, *ROUTES.values(), REFERENCE_GRANTS),
+    reads=(
+        SECRETS,
+        CONFIG_MAPS,
+        NAMESPACES,
+        GATEWAY_CLASSES,
+        GATEWAYS,
+        LISTENER_SETS,
+        *ROUTES.values(),
+        REFERENCE_GRANTS,
+    ),
     provides=(Provider(SECTIONS, find_sections),),
 )

@@ -61,7 +61,7 @@ FEATURES: Final = (
     Feature("GatewayStaticAddresses", False),
     Feature("HTTPRoute"),
     *(Feature(f"HTTPRoute{name}") for name in _HTTP_ROUTE),
-    Feature("ListenerSet", False),
+    Feature("ListenerSet"),
     Feature("Mesh", False, "and all features of meshes"),
     Feature("ReferenceGrant"),
     Feature("TCPRoute"),

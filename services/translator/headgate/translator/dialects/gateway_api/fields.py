@@ -66,7 +66,7 @@ GATEWAY_FIELDS: Final = (
     ),
     _row("infrastructure.labels", "infrastructure.annotations", is_=Likeness.UNUSED, note="with a warning"),
     _row("infrastructure.parametersRef", is_=Likeness.SAME, note="see [Parameters](#parameters)"),
-    _row("allowedListeners", is_=Likeness.UNUSED, note="ListenerSets are not served; with a warning"),
+    _row("allowedListeners", is_=Likeness.SAME, note="labels need the right to read Namespaces"),
     _row(
         "tls.frontend",
         is_=Likeness.REFUSED,
@@ -79,11 +79,15 @@ GATEWAY_FIELDS: Final = (
     ),
     _row("defaultScope", is_=Likeness.UNUSED, note="with a warning"),
 )
+LISTENER_SET_FIELDS: Final = (
+    _row("parentRef", is_=Likeness.SAME, note="a Gateway that lets it in"),
+    *(row for row in GATEWAY_FIELDS if row.fields[0].startswith("listeners[]")),
+)
 HTTP_ROUTE_FIELDS: Final = (
     _row(
         "parentRefs",
         is_=Likeness.SAME,
-        note="Gateways, by `sectionName` and `port` too; parents of other kinds are passed over",
+        note="Gateways and ListenerSets, by `sectionName` and `port` too; parents of other kinds are passed over",
     ),
     _row(
         "hostnames",

@@ -1,27 +1,31 @@
-"""Which routes a Gateway has: how many at each listener, and of which namespaces."""
+"""Which routes a Gateway or a ListenerSet has: how many at each listener, and of which namespaces."""
 
 from collections import Counter
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from headgate.common.resources import GATEWAY, LISTENER_SET
 from headgate.translator.dialects.gateway_api.attachment import attach
-from headgate.translator.dialects.gateway_api.gateways.reading import read_gateway
-from headgate.translator.dialects.gateway_api.stored import BY_GATEWAY, ROUTES, gateway_name
-from headgate.translator.sources.gateways import GATEWAYS
+from headgate.translator.dialects.gateway_api.gateways.listeners import GatewayListener
+from headgate.translator.dialects.gateway_api.gateways.merged import merged_gateway
+from headgate.translator.dialects.gateway_api.gateways.reading import read_gateway, read_set
+from headgate.translator.dialects.gateway_api.stored import BY_PARENT, ROUTES, parent_key
+from headgate.translator.sources.gateways import GATEWAYS, LISTENER_SETS, GatewayName
 from headgate.translator.world.graph import Level, Lookups, Rule
 
 
-class GatewayQuestion(NamedTuple):
-    """Something about a Gateway."""
+class _Question(NamedTuple):
+    """Something about a Gateway, or a ListenerSet."""
 
     cluster: str
+    kind: str
     namespace: str
     name: str
 
 
-class GatewayMembers(NamedTuple):
-    """The routes of a Gateway."""
+class Members(NamedTuple):
+    """The routes of a Gateway, or of a ListenerSet."""
 
     attached: Mapping[str, int]
     """How many there are, by name of the listener."""
@@ -29,45 +33,55 @@ class GatewayMembers(NamedTuple):
     """Of those that are attached to some listener."""
 
 
-NO_MEMBERS: Final = GatewayMembers(MappingProxyType({}), frozenset())
+NO_MEMBERS: Final = Members(MappingProxyType({}), frozenset())
 
 
-def _count(lookups: Lookups, question: GatewayQuestion) -> GatewayMembers:
-    gateway = lookups.get(GATEWAYS, question.namespace, question.name)
-    if gateway is None:
-        return NO_MEMBERS
-    listeners, attached, namespaces = read_gateway(gateway.document).listeners, Counter[str](), set[str]()
-    named = gateway_name(question.namespace, question.name)
-    for route in (each for kind in ROUTES.values() for each in lookups.find(kind, BY_GATEWAY, named)):
-        parents = (each for each in route.facts.parents if each.gateway == named)
+def _count(lookups: Lookups, question: _Question) -> Members:
+    listeners, attached, namespaces = _listeners(lookups, question), Counter[str](), set[str]()
+    named = parent_key(*question[1:])
+    for route in (each for kind in ROUTES.values() for each in lookups.find(kind, BY_PARENT, named)):
+        parents = (each for each in route.facts.parents if each.key == named)
         found = {name for each in parents for name in attach(route.facts, each, listeners, lookups).hosts}
         if found:
             attached.update(found)
             namespaces.add(route.facts.namespace)
-    return GatewayMembers(dict(attached), frozenset(namespaces))
+    return Members(dict(attached), frozenset(namespaces))
 
 
-def _namespaces(lookups: Lookups, question: GatewayQuestion) -> frozenset[str]:
-    return lookups.derive(_MEMBERS, question).namespaces | {question.namespace}
+def _listeners(lookups: Lookups, question: _Question) -> tuple[GatewayListener, ...]:
+    if question.kind == LISTENER_SET.kind:
+        found = lookups.get(LISTENER_SETS, question.namespace, question.name)
+        return () if found is None else read_set(found)
+    gateway = lookups.get(GATEWAYS, question.namespace, question.name)
+    return () if gateway is None else read_gateway(gateway.document).listeners
 
 
-_MEMBERS: Rule[GatewayQuestion, GatewayMembers] = Rule(
-    "routes of a Gateway", Level.CLUSTER, _count, lambda *_: NO_MEMBERS, is_memo=True
+def _namespaces(lookups: Lookups, question: _Question) -> frozenset[str]:
+    found = {question.namespace} | members_of(lookups, *question[1:]).namespaces
+    merged = merged_gateway(lookups, GatewayName(question.namespace, question.name))
+    for each in merged.sets if merged is not None else ():
+        namespace, _, name = each.partition("/")
+        found |= {namespace} | members_of(lookups, LISTENER_SET.kind, namespace, name).namespaces
+    return frozenset(found)
+
+
+_MEMBERS: Rule[_Question, Members] = Rule(
+    "routes of a parent", Level.CLUSTER, _count, lambda *_: NO_MEMBERS, is_memo=True
 )
-_NAMESPACES: Rule[GatewayQuestion, frozenset[str]] = Rule(
+_NAMESPACES: Rule[_Question, frozenset[str]] = Rule(
     "namespaces of a Gateway", Level.SHARED, _namespaces, lambda question, _: frozenset((question.namespace,)), True
 )
 """Apart from the former, as routes come and go and their namespaces seldom do: every route of the Gateway asks."""
 
 
-def members_of(lookups: Lookups, namespace: str, name: str) -> GatewayMembers:
-    """Return the routes of a Gateway."""
-    return lookups.derive(_MEMBERS, GatewayQuestion(lookups.cluster, namespace, name))
+def members_of(lookups: Lookups, kind: str, namespace: str, name: str) -> Members:
+    """Return the routes of a Gateway or a ListenerSet."""
+    return lookups.derive(_MEMBERS, _Question(lookups.cluster, kind, namespace, name))
 
 
-def namespaces_of(lookups: Lookups, namespace: str, name: str) -> frozenset[str]:
-    """Return the namespaces that share the hosts of a Gateway: its own, and those of its routes.
+def namespaces_of(lookups: Lookups, gateway: GatewayName) -> frozenset[str]:
+    """Return the namespaces that share the hosts of a Gateway: its own, those of its ListenerSets, and of their routes.
 
-    The Gateway decides by `allowedRoutes` who is let in. Among those hosts have no owner.
+    The Gateway decides by `allowedListeners` and `allowedRoutes` who is let in. Among those hosts have no owner.
     """
-    return lookups.derive(_NAMESPACES, GatewayQuestion(lookups.cluster, namespace, name))
+    return lookups.derive(_NAMESPACES, _Question(lookups.cluster, GATEWAY.kind, *gateway))

@@ -11,6 +11,7 @@ from headgate.common.resources import (
     GATEWAY_GROUP,
     GRPC_ROUTE,
     HTTP_ROUTE,
+    LISTENER_SET,
     SERVICE,
     TCP_ROUTE,
     TLS_ROUTE,
@@ -24,18 +25,23 @@ from headgate.translator.manifests.reading import as_list, as_object, as_text, m
 from headgate.translator.world.documents import Document, document_kind
 from headgate.translator.world.world import Index, StoredKind
 
+_PARENT_KINDS: Final = (GATEWAY.kind, LISTENER_SET.kind)
+
 
 class Parent(NamedTuple):
-    """A Gateway, or some of its listeners, that a route names."""
+    """A Gateway, a ListenerSet, or some of their listeners, that a route names."""
 
     ref: ParentRef
     """How the route's status names it."""
     field: str
 
     @property
-    def gateway(self) -> str:
-        """Namespace and name of the Gateway."""
-        return gateway_name(self.ref.namespace, self.ref.name)
+    def key(self) -> str:
+        """The value by which routes are found that name the same Gateway or ListenerSet."""
+        return parent_key(self.ref.kind, self.ref.namespace, self.ref.name)
+
+    def __str__(self) -> str:
+        return f"{self.ref.kind} {self.ref.namespace}/{self.ref.name}"
 
 
 class RouteFacts(NamedTuple):
@@ -44,7 +50,7 @@ class RouteFacts(NamedTuple):
     kind: str
     namespace: str
     parents: tuple[Parent, ...]
-    """Those that are Gateways."""
+    """Those that are Gateways or ListenerSets."""
     hostnames: tuple[str, ...]
 
 
@@ -66,9 +72,9 @@ def service_name(namespace: str, name: str) -> str:
     return f"{namespace}/{name}"
 
 
-def gateway_name(namespace: str, name: str) -> str:
-    """Return the value by which the routes of a Gateway are found."""
-    return f"{namespace}/{name}"
+def parent_key(kind: str, namespace: str, name: str) -> str:
+    """Return the value by which the routes of a Gateway or a ListenerSet are found."""
+    return f"{kind}/{namespace}/{name}"
 
 
 def read_facts(manifest: JsonObject, kind: str) -> RouteFacts:
@@ -101,14 +107,14 @@ def _parents(spec: JsonObject, own: str) -> Iterator[Parent]:
     for index, written in enumerate(map(as_object, as_list(spec.get("parentRefs")))):
         group, kind = written.get("group", GATEWAY_GROUP), written.get("kind", GATEWAY.kind)
         namespace, port = as_text(written.get("namespace")) or own, written.get("port")
-        if (group, kind) == (GATEWAY_GROUP, GATEWAY.kind):
+        if group == GATEWAY_GROUP and kind in _PARENT_KINDS:
             named = (as_text(written.get("name")), as_text(written.get("sectionName")))
             ref = ParentRef(group, kind, namespace, *named, port if isinstance(port, int) else 0)
             yield Parent(ref, f"spec.parentRefs[{index}]")
 
 
-BY_GATEWAY: Final[Index[StoredRoute]] = Index(
-    "gateway", lambda route: frozenset(parent.gateway for parent in route.facts.parents), is_cluster_wide=True
+BY_PARENT: Final[Index[StoredRoute]] = Index(
+    "parent", lambda route: frozenset(parent.key for parent in route.facts.parents), is_cluster_wide=True
 )
 BY_SERVICE: Final[Index[StoredRoute]] = Index("service", lambda route: route.services, is_cluster_wide=True)
 
@@ -118,7 +124,7 @@ def _stored(kind: ResourceKind) -> StoredKind[StoredRoute]:
     return StoredKind(
         kind,
         lambda manifest: StoredRoute(documents.read(manifest), read_facts(manifest, kind.kind), _services(manifest)),
-        indexes=(BY_GATEWAY, BY_SERVICE),
+        indexes=(BY_PARENT, BY_SERVICE),
         restore=StoredRoute.decode,
     )
 

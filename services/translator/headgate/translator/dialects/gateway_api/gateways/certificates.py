@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from headgate.common.problems import Problem
-from headgate.common.resources import GATEWAY, GATEWAY_GROUP, SECRET, ObjectRef
+from headgate.common.resources import GATEWAY_GROUP, SECRET, ObjectRef
 from headgate.common.table import OTHER_NAMES
-from headgate.translator.dialects.gateway_api.gateways.listeners import GatewayListener
+from headgate.translator.dialects.gateway_api.gateways.listeners import GatewayListener, kind_of
 from headgate.translator.dialects.gateway_api.hostnames import EVERY_HOST, intersect
 from headgate.translator.dialects.gateway_api.models.gateway import SecretReference
 from headgate.translator.fragments.fragment import CertificateRef, NameClaim
@@ -67,9 +67,9 @@ def _find(
         return None
     namespace = written.namespace or ref.namespace
     what = f"Secret {namespace}/{written.name}"
-    source, target = Party(GATEWAY_GROUP, GATEWAY.kind, ref.namespace), Party(SECRET.group, SECRET.kind, written.name)
+    source, target = Party(GATEWAY_GROUP, kind_of(ref), ref.namespace), Party(SECRET.group, SECRET.kind, written.name)
     if namespace != ref.namespace and not is_granted(lookups, source, target, namespace):
-        message = f"{what}: no ReferenceGrant there allows Gateways of namespace {ref.namespace}"
+        message = f"{what}: no ReferenceGrant there allows {kind_of(ref)}s of namespace {ref.namespace}"
         problems.append(refuse(NOT_PERMITTED, f"{field}.namespace", message, namespace))
         return None
     secret = lookups.get(SECRETS, namespace, written.name)

@@ -9,6 +9,7 @@ from headgate.common.problems import Problem, Severity
 from headgate.common.resources import GATEWAY, GATEWAY_GROUP, SECRET
 from headgate.common.table import BackendTls
 from headgate.translator.dialects.gateway_api.models.gateway import GatewayBackendTls, SecretReference
+from headgate.translator.dialects.gateway_api.parents import find_gateway
 from headgate.translator.dialects.gateway_api.stored import RouteFacts
 from headgate.translator.manifests.reading import as_object
 from headgate.translator.manifests.specs import read_part, refuse, warn
@@ -83,22 +84,18 @@ def _shown(lookups: Lookups, question: _Question) -> SecretName | None:
 
 
 _SHOWN: Rule[_Question, SecretName | None] = Rule(
-    "client certificate of a Gateway", Level.CLUSTER, _shown, lambda *_: None, is_memo=True
+    "client certificate of a Gateway", Level.SHARED, _shown, lambda *_: None, is_memo=True
 )
 
 
 def certificate_of(route: RouteFacts, lookups: Lookups, problems: list[Problem]) -> SecretName | None:
     """Return what is shown to Services of a route: what all of its Gateways agree on."""
-    ours = [
-        parent
-        for parent in route.parents
-        if find_our_gateway(lookups, parent.ref.namespace, parent.ref.name) is not None
-    ]
-    named = (_Question(lookups.cluster, parent.ref.namespace, parent.ref.name) for parent in ours)
+    ours = {parent.field: found for parent in route.parents if (found := find_gateway(parent, lookups)) is not None}
+    named = (_Question(lookups.cluster, *gateway) for gateway in ours.values())
     shown = {lookups.derive(_SHOWN, question) for question in dict.fromkeys(named)}
     if len(shown) > 1:
         message = "its Gateways show Services different certificates, so that none is shown; attach it to one of them"
-        problems.append(warn("UnsupportedValue", ours[0].field, message))
+        problems.append(warn("UnsupportedValue", next(iter(ours)), message))
         return None
     return next(iter(shown), None)
 

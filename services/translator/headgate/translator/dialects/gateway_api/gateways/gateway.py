@@ -5,21 +5,20 @@ has some of its own, and its listeners are listeners of the table; else Gateways
 apart. A host of a listener is a host of the table even without routes, so that its requests are no other listener's.
 """
 
-from typing import Final, get_args
+from typing import Final
 
 from headgate.common.problems import Problem, Severity
-from headgate.common.resources import JsonObject, ObjectRef
-from headgate.common.status import ConditionType, ListenerRef, ListenerReport
+from headgate.common.resources import GATEWAY, JsonObject, ObjectRef
+from headgate.common.status import ConditionType, ListenerRef
 from headgate.translator.dialects.gateway_api.gateways.addresses import allotment_of, own_place, problems_of
 from headgate.translator.dialects.gateway_api.gateways.client_certificate import find_client_certificate
+from headgate.translator.dialects.gateway_api.gateways.contribution import contribute, report_listeners
+from headgate.translator.dialects.gateway_api.gateways.listener_set import is_set_accepted
 from headgate.translator.dialects.gateway_api.gateways.listeners import faults_of, read_listeners
+from headgate.translator.dialects.gateway_api.gateways.merged import sets_of
 from headgate.translator.dialects.gateway_api.gateways.parameters import parameters_of
-from headgate.translator.dialects.gateway_api.gateways.placing import place_listeners
-from headgate.translator.dialects.gateway_api.gateways.ports import Transport
-from headgate.translator.dialects.gateway_api.gateways.rest import rest_of_listeners
-from headgate.translator.dialects.gateway_api.gateways.standing import INVALID, Standing, judge
+from headgate.translator.dialects.gateway_api.gateways.standing import INVALID, NOT_ACCEPTED, Standing, judge
 from headgate.translator.dialects.gateway_api.gateways.whole import fault_of_gateway, ignored_fields
-from headgate.translator.dialects.gateway_api.hosts import HostKeys
 from headgate.translator.dialects.gateway_api.members import members_of
 from headgate.translator.dialects.gateway_api.models.gateway import GatewaySettings
 from headgate.translator.fragments.fragment import Fragment
@@ -27,15 +26,10 @@ from headgate.translator.fragments.status_part import SaidCondition, StatusPart
 from headgate.translator.manifests.specs import Spec
 from headgate.translator.objects.document import identify
 from headgate.translator.sources.addresses import parse_address
+from headgate.translator.sources.gateways import GatewayName
 from headgate.translator.world.graph import Lookups
 
 LISTENERS_NOT_VALID: Final = "ListenersNotValid"
-_PENDING: Final = (
-    SaidCondition(ConditionType.ACCEPTED, "Unknown", "Pending", "the Gateway is not accepted"),
-    SaidCondition(ConditionType.CONFLICTED, "False", "NoConflicts"),
-    SaidCondition(ConditionType.RESOLVED_REFS, "True", "ResolvedRefs"),
-    SaidCondition(ConditionType.PROGRAMMED, "False", "Pending", "the Gateway is not accepted"),
-)
 
 
 def translate_gateway(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) -> Fragment:
@@ -50,28 +44,18 @@ def translate_gateway(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) ->
     parameters = parameters_of(lookups, ref.namespace, ref.name)
     fault = fault_of_gateway(settings, has_own_addresses=bool(place)) or parameters.fault
     allotted = allotment_of(lookups, ref) if fault is None else None
-    faults = faults_of(listeners, lookups.settings.entry_points)
-    standings = [judge(each, faults.get(each.spec.name), ref, lookups) for each in listeners]
-    members = members_of(lookups, ref.namespace, ref.name)
-    addresses = allotted.addresses if allotted is not None else None
-    reports = tuple(
-        ListenerReport(
-            name=each.spec.name,
-            supported_kinds=each.kinds,
-            attached_routes=members.attached.get(each.spec.name, 0),
-            port=each.own_port,
-            is_udp=each.transport == "udp",
-            addresses=(addresses or ()) if each.has_own_address else (),
-        )
-        for each in listeners
-    )
+    sets = sets_of(lookups, GatewayName(ref.namespace, ref.name), settings.allowed_listeners)
+    faults = faults_of((listeners, *sets.values()), lookups.settings.entry_points)
+    standings = [judge(each, faults.get(each.id), ref, lookups) for each in listeners]
+    members = members_of(lookups, GATEWAY.kind, ref.namespace, ref.name)
+    reports = report_listeners(listeners, members.attached, allotted)
     problems += ignored_fields(settings)
     if fault is not None:
         return Fragment(
             identity,
             problems=tuple(dict.fromkeys((fault, *problems))),
             said=_said(False, fault.reason, str(fault), is_programmed=False),
-            parts=tuple(StatusPart(ListenerRef(one.spec.name), one.field, _PENDING) for one in listeners),
+            parts=tuple(StatusPart(ListenerRef(one.spec.name), one.field, NOT_ACCEPTED) for one in listeners),
             listener_reports=reports,
         )
     unresolved: list[Problem] = []
@@ -81,23 +65,21 @@ def translate_gateway(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) ->
     lacking = tuple(problems_of(allotted)) if allotted is not None else ()
     problems += lacking
     said = _lacking_addresses(_stands(standings), lacking)
-    if addresses == ():
-        standings = [each.without_address() for each in standings]
-    hosts = HostKeys()
-    for one in standings:
-        if one.is_accepted and one.listener.transport in get_args(Transport):
-            hosts.add(one.listener.hostname, one.listener.key)
+    everything = (each for group in (listeners, *sets.values()) for each in group)
+    made = contribute(ref, standings, [each for each in everything if each.id not in faults], allotted)
+    owned_by = {name.partition("/")[0] for name in sets}
     return Fragment(
         identity,
-        hosts=tuple(hosts),
-        routes=tuple(rest_of_listeners(ref, standings)),
-        **place_listeners(ref, standings, allotted)._asdict(),
+        hosts=made.hosts,
+        routes=made.routes,
+        **made.placed,
         problems=tuple(dict.fromkeys(problems)),
         said=_with_references(said, unresolved),
-        parts=tuple(StatusPart(ListenerRef(one.listener.spec.name), one.listener.field, one.said) for one in standings),
+        parts=made.parts,
         listener_reports=reports,
-        shares_routes_with=tuple(sorted(members.namespaces)),
-        addresses=parameters.addresses if addresses is None else tuple(map(parse_address, addresses)),
+        shares_routes_with=tuple(sorted(members.namespaces | owned_by)),
+        addresses=parameters.addresses if allotted is None else tuple(map(parse_address, allotted.addresses)),
+        attached_listener_sets=sum(is_set_accepted(lookups, name) for name in sets),
     )
 
 

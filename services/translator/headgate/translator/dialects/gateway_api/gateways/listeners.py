@@ -9,13 +9,16 @@ from typing import Final, NamedTuple, Self
 
 from headgate.common.problems import Problem
 from headgate.common.resources import (
+    GATEWAY,
     GATEWAY_GROUP,
     GRPC_ROUTE,
     HTTP_ROUTE,
+    LISTENER_SET,
     TCP_ROUTE,
     TLS_ROUTE,
     UDP_ROUTE,
     JsonObject,
+    ObjectRef,
     ResourceKind,
 )
 from headgate.common.status import RouteKind
@@ -51,6 +54,19 @@ _SPOKEN: Final = {"HTTP": "HTTP", "HTTPS": "TLS", "TLS": "TLS", "TCP": "TCP", "U
 """What is spoken on a port for a protocol."""
 
 
+def kind_of(ref: ObjectRef) -> str:
+    """Return the kind of an object that has listeners: Gateway or ListenerSet."""
+    return LISTENER_SET.kind if ref.resource == LISTENER_SET.resource else GATEWAY.kind
+
+
+class ListenerId(NamedTuple):
+    """Which listener of a Gateway it is, among its own and those of its ListenerSets."""
+
+    owner: str
+    """Namespace and name of the ListenerSet; empty for the Gateway itself."""
+    name: str
+
+
 class GatewayListener(NamedTuple):
     """A listener of a Gateway. All of it is there at once, as each route of the Gateway asks."""
 
@@ -66,17 +82,24 @@ class GatewayListener(NamedTuple):
     """Kinds of routes that it takes, of those that are served."""
     has_own_address: bool = False
     """Whether it is on addresses of its Gateway's own, where no other Gateway has listeners."""
+    owner: str = ""
+    """Namespace and name of the ListenerSet that it is of; empty for the Gateway itself."""
 
     @classmethod
-    def of(cls, spec: ListenerSpec, field: str, place: str) -> Self:
+    def of(cls, spec: ListenerSpec, field: str, place: str, owner: str) -> Self:
         """Return a listener by what is written of it; `place` as `own_place` gives it."""
         transport = TRANSPORTS.get(spec.protocol)
         shared = listener_key(transport, spec.port) if transport is not None else ""
         is_apart = bool(place) and transport is not None
-        key = key_at(place, spec.name) if is_apart else shared
+        key = key_at(place, f"{owner}/{spec.name}" if owner else spec.name) if is_apart else shared
         allowed, served = set(map(_kind, spec.allowed_routes.kinds)), _KINDS.get(spec.protocol, ())
         kinds = tuple(kind for kind in served if not allowed or kind in allowed)
-        return cls(spec, field, normal(spec.hostname), transport, key, kinds, is_apart)
+        return cls(spec, field, normal(spec.hostname), transport, key, kinds, is_apart, owner)
+
+    @property
+    def id(self) -> ListenerId:
+        """Which one it is."""
+        return ListenerId(self.owner, self.spec.name)
 
     @property
     def own_port(self) -> int:
@@ -121,17 +144,66 @@ class ListenerFault(NamedTuple):
     """Whether other listeners of the Gateway leave no room for it."""
 
 
-def read_listeners(manifest: JsonObject, problems: list[Problem], place: str) -> tuple[GatewayListener, ...]:
-    """Return the listeners of a Gateway; mistakes go to `problems`. `place` is as `own_place` gives it."""
+Faults = Mapping[ListenerId, ListenerFault]
+MAX_LISTENERS: Final = 512
+"""Of a Gateway, with those of its ListenerSets: each is compared with the others."""
+
+
+def read_listeners(
+    manifest: JsonObject, problems: list[Problem], place: str, owner: str = ""
+) -> tuple[GatewayListener, ...]:
+    """Return the listeners of a Gateway or a ListenerSet; mistakes go to `problems`.
+
+    Args:
+        manifest: the object.
+        problems: takes mistakes.
+        place: of the Gateway, as `own_place` gives it.
+        owner: as `GatewayListener.owner`.
+    """
     parts = Spec(manifest.get("spec"), problems).each("listeners", ListenerSpec)
-    return tuple(GatewayListener.of(part.value, part.field, place) for part in parts)
+    return tuple(GatewayListener.of(part.value, part.field, place, owner) for part in parts)
 
 
-def faults_of(listeners: Sequence[GatewayListener], entry_points: Iterable[EntryPoint]) -> Mapping[str, ListenerFault]:
-    """Return which listeners are not accepted, by name. Of listeners in conflict with each other none is."""
+def faults_of(groups: Iterable[Sequence[GatewayListener]], entry_points: Iterable[EntryPoint]) -> Faults:
+    """Return which listeners are not accepted.
+
+    Args:
+        groups: those of the Gateway, then those of each of its ListenerSets in their order. Of listeners of one group
+            that are in conflict none is accepted; those of an earlier one go before.
+        entry_points: whose ports are taken.
+    """
     points = tuple(entry_points)
-    faults = {each.spec.name: fault for each in listeners if (fault := _fault(each, points)) is not None}
-    return faults | {name: fault for name, fault in _conflicts(listeners) if name not in faults}
+    faults: dict[ListenerId, ListenerFault] = {}
+    accepted: list[GatewayListener] = []
+    for group in groups:
+        faults |= {each.id: fault for each in group if (fault := _fault(each, points)) is not None}
+        earlier = {each.id: fault for each, fault in _later(group, accepted)}
+        among = ((each.id, fault) for each, fault in _conflicts([each for each in group if each.id not in earlier]))
+        for listener, fault in (*earlier.items(), *among):
+            faults.setdefault(listener, fault)
+        accepted += (each for each in group if each.id not in faults)
+        for each in accepted[MAX_LISTENERS:]:
+            message = f"a Gateway and its ListenerSets have {MAX_LISTENERS} listeners at most; leave some out"
+            faults[each.id] = ListenerFault("TooManyListeners", each.field, message, each.spec.name)
+        del accepted[MAX_LISTENERS:]
+    return faults
+
+
+def _later(
+    group: Iterable[GatewayListener], accepted: Sequence[GatewayListener]
+) -> Iterator[tuple[GatewayListener, ListenerFault]]:
+    """Yield those of a group that conflict with listeners that go before. What these are is their owner's affair."""
+    spoken = {each.spec.port: each.spoken for each in accepted if each.spoken != "UDP"}
+    places = set(map(_place, accepted))
+    for each in group:
+        port = each.spec.port
+        if each.spoken != "UDP" and spoken.get(port, each.spoken) != each.spoken:
+            message = f"{spoken[port]} is spoken on port {port} of the Gateway already; give it another port"
+            fault = ListenerFault("ProtocolConflict", f"{each.field}.protocol", message, each.spec.protocol, True)
+            yield each, fault
+        elif _place(each) in places:
+            message = f"an earlier listener of the Gateway has this hostname on port {port}; give it another one"
+            yield each, ListenerFault("HostnameConflict", f"{each.field}.hostname", message, each.spec.hostname, True)
 
 
 def _fault(listener: GatewayListener, entry_points: Sequence[EntryPoint]) -> ListenerFault | None:
@@ -147,7 +219,7 @@ def _fault(listener: GatewayListener, entry_points: Sequence[EntryPoint]) -> Lis
     return None
 
 
-def _conflicts(listeners: Sequence[GatewayListener]) -> Iterator[tuple[str, ListenerFault]]:
+def _conflicts(listeners: Sequence[GatewayListener]) -> Iterator[tuple[GatewayListener, ListenerFault]]:
     spoken: dict[int, set[str]] = {}
     for each in listeners:
         if each.spoken != "UDP":
@@ -157,15 +229,15 @@ def _conflicts(listeners: Sequence[GatewayListener]) -> Iterator[tuple[str, List
         spec = each.spec
         if names[spec.name] > 1:
             message = "is the name of several listeners; give each a name of its own"
-            yield spec.name, ListenerFault("UnsupportedValue", f"{each.field}.name", message, spec.name)
+            yield each, ListenerFault("UnsupportedValue", f"{each.field}.name", message, spec.name)
             continue
         others = spoken.get(spec.port, set()) - {each.spoken}
         if others and spec.protocol != "UDP":
             message = f"other listeners speak {', '.join(sorted(others))} on port {spec.port}; give it another port"
-            yield spec.name, ListenerFault("ProtocolConflict", f"{each.field}.protocol", message, spec.protocol, True)
+            yield each, ListenerFault("ProtocolConflict", f"{each.field}.protocol", message, spec.protocol, True)
         elif places[_place(each)] > 1:
             message = f"another listener has this hostname on port {spec.port}; give it another hostname or port"
-            yield spec.name, ListenerFault("HostnameConflict", f"{each.field}.hostname", message, spec.hostname, True)
+            yield each, ListenerFault("HostnameConflict", f"{each.field}.hostname", message, spec.hostname, True)
 
 
 def _place(listener: GatewayListener) -> tuple[int, str, str]:

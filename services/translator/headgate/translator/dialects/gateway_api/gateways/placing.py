@@ -5,17 +5,16 @@ are presented by server name, and of several Gateways with a name the oldest cou
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from headgate.common.resources import ObjectRef
 from headgate.common.table import Listener, Provenance
 from headgate.translator.dialects.gateway_api.gateways.allocation import Allotment
+from headgate.translator.dialects.gateway_api.gateways.listeners import kind_of
 from headgate.translator.dialects.gateway_api.gateways.ports import port_listener
 from headgate.translator.dialects.gateway_api.gateways.standing import Standing
 from headgate.translator.dialects.gateway_api.hostnames import table_host
 from headgate.translator.fragments.fragment import CertificateRef, NameClaim
-
-KIND: Final = "Gateway"
 
 
 class PlacedListeners(NamedTuple):
@@ -29,7 +28,7 @@ class PlacedListeners(NamedTuple):
 
 def place_listeners(ref: ObjectRef, standings: Sequence[Standing], allotted: Allotment | None) -> PlacedListeners:
     """Return what of a Gateway's listeners goes into the table; `allotted` as `allotment_of` gives it."""
-    provenance = Provenance(cluster=ref.cluster, kind=KIND, namespace=ref.namespace, name=ref.name)
+    provenance = Provenance(cluster=ref.cluster, kind=kind_of(ref), namespace=ref.namespace, name=ref.name)
     accepted = [one for one in standings if one.is_accepted]
     if allotted is None:
         shared = {listener.key: listener for listener in _shared(accepted, provenance)}

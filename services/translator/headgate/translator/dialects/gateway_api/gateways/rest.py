@@ -4,8 +4,9 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from headgate.common.plugins.transformation.fault_injection import Abort, FaultInjectionConfig
-from headgate.common.resources import GATEWAY, ObjectRef
+from headgate.common.resources import ObjectRef
 from headgate.common.table import PathMatch, PathType, PluginUse, Provenance, Rank, Route
+from headgate.translator.dialects.gateway_api.gateways.listeners import GatewayListener, kind_of
 from headgate.translator.dialects.gateway_api.gateways.misdirected import other_listeners
 from headgate.translator.dialects.gateway_api.gateways.standing import Standing
 from headgate.translator.dialects.gateway_api.hosts import HostKeys
@@ -16,20 +17,28 @@ _NOT_FOUND: Final = PluginUse.of(FaultInjectionConfig(abort=Abort(http_status=40
 _LEAST: Final = -(2**31)
 
 
-def rest_of_listeners(ref: ObjectRef, standings: Sequence[Standing]) -> Iterator[RouteClaim]:
-    """Yield a claim for what no route takes, for each HTTPS listener that shares its port with others."""
-    accepted = [one.listener for one in standings if one.is_accepted]
-    for listener in accepted:
+def rest_of_listeners(
+    ref: ObjectRef, standings: Sequence[Standing], accepted: Sequence[GatewayListener]
+) -> Iterator[RouteClaim]:
+    """Yield a claim for what no route takes, for each HTTPS listener that shares its port with others.
+
+    Args:
+        ref: the Gateway or the ListenerSet.
+        standings: of its listeners.
+        accepted: all listeners of the Gateway that are accepted.
+    """
+    kind = kind_of(ref)
+    for listener in (one.listener for one in standings if one.is_accepted):
         others = other_listeners(listener, accepted)
         if others is None:
             continue
         hosts = HostKeys()
         hosts.add(listener.hostname, listener.key)
         provenance = Provenance(
-            cluster=ref.cluster, kind=GATEWAY.kind, namespace=ref.namespace, name=ref.name, rule=listener.field
+            cluster=ref.cluster, kind=kind, namespace=ref.namespace, name=ref.name, rule=listener.field
         )
         route = Route(
-            name=f"{ref.cluster}/{ref.namespace}/gateway:{ref.name} {listener.spec.name}",
+            name=f"{ref.cluster}/{ref.namespace}/{kind.lower()}:{ref.name} {listener.spec.name}",
             path=PathMatch(type=PathType.PREFIX, value="/"),
             rank=Rank(is_default=True, priority=_LEAST),
             plugins=(others.refusal(), _NOT_FOUND),

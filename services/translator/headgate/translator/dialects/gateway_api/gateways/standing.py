@@ -1,7 +1,7 @@
 """How the listeners of a Gateway stand: the conditions of each, as Gateway API names them."""
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from headgate.common.problems import Problem
 from headgate.common.resources import ObjectRef
@@ -13,7 +13,14 @@ from headgate.translator.fragments.status_part import SaidCondition
 from headgate.translator.manifests.specs import refuse, warn
 from headgate.translator.world.graph import Lookups
 
-INVALID = "Invalid"
+INVALID: Final = "Invalid"
+NOT_ACCEPTED: Final = (
+    SaidCondition(ConditionType.ACCEPTED, "Unknown", "Pending", "the object that it is of is not accepted"),
+    SaidCondition(ConditionType.CONFLICTED, "False", "NoConflicts"),
+    SaidCondition(ConditionType.RESOLVED_REFS, "True", "ResolvedRefs"),
+    SaidCondition(ConditionType.PROGRAMMED, "False", "Pending", "the object that it is of is not accepted"),
+)
+"""How listeners of an object stand that is not accepted as a whole."""
 
 
 class Standing(NamedTuple):
@@ -51,7 +58,7 @@ def judge(listener: GatewayListener, fault: ListenerFault | None, ref: ObjectRef
         message = "options of TLS are not followed: the gateways' own settings hold"
         problems.append(warn("UnsupportedField", f"{listener.field}.tls.options", message))
     is_programmed = fault is None and bool(listener.kinds) and (bool(names) or not ends_tls)
-    said = tuple(_conditions(fault, unresolved, is_programmed=is_programmed))
+    said = tuple(_conditions(fault, unresolved, is_programmed=is_programmed, is_of_set=bool(listener.owner)))
     return Standing(listener, said, (*problems, *unresolved), names, found.certificates, fault is None, is_programmed)
 
 
@@ -66,7 +73,7 @@ def _unknown_kinds(listener: GatewayListener) -> Iterator[Problem]:
 
 
 def _conditions(
-    fault: ListenerFault | None, unresolved: Sequence[Problem], *, is_programmed: bool
+    fault: ListenerFault | None, unresolved: Sequence[Problem], *, is_programmed: bool, is_of_set: bool
 ) -> Iterator[SaidCondition]:
     conflict = fault if fault is not None and fault.is_conflict else None
     if fault is None:
@@ -84,4 +91,6 @@ def _conditions(
         yield SaidCondition(ConditionType.RESOLVED_REFS, "True", "ResolvedRefs")
     if not is_programmed:
         why = fault.message if fault is not None else "; ".join(map(str, unresolved))
-        yield SaidCondition(ConditionType.PROGRAMMED, "False", INVALID, why)
+        # Of ListenerSets Gateway API wants the conflict here too.
+        reason = conflict.reason if conflict is not None and is_of_set else INVALID
+        yield SaidCondition(ConditionType.PROGRAMMED, "False", reason, why)

@@ -34,7 +34,5 @@ def ignored_fields(settings: GatewaySettings) -> Iterator[Problem]:
     if infrastructure is not None and (infrastructure.labels or infrastructure.annotations):
         message = "nothing is made for a Gateway that could have labels or annotations: the gateways are there already"
         yield warn("UnsupportedField", "spec.infrastructure", message)
-    if settings.allowed_listeners:
-        yield warn("UnsupportedField", "spec.allowedListeners", "ListenerSets are not served")
     if settings.default_scope:
         yield warn("UnsupportedField", "spec.defaultScope", "routes have to name their Gateway")

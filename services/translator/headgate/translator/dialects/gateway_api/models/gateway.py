@@ -45,11 +45,23 @@ class LabelSelector(Model):
         )
 
 
-class RouteNamespaces(Model):
-    """Namespaces whose routes may attach."""
+class AllowedNamespaces(Model):
+    """Namespaces whose objects may attach."""
 
     from_: Literal["Same", "All", "Selector", "None"] = Field(default="Same", alias="from")
     selector: LabelSelector | None = None
+
+
+class ListenerNamespaces(AllowedNamespaces):
+    """Namespaces whose ListenerSets may attach."""
+
+    from_: Literal["Same", "All", "Selector", "None"] = Field(default="None", alias="from")
+
+
+class AllowedListeners(Model):
+    """Which ListenerSets may attach."""
+
+    namespaces: ListenerNamespaces = ListenerNamespaces()
 
 
 class RouteGroupKind(Model):
@@ -62,7 +74,7 @@ class RouteGroupKind(Model):
 class AllowedRoutes(Model):
     """Which routes may attach."""
 
-    namespaces: RouteNamespaces = RouteNamespaces()
+    namespaces: AllowedNamespaces = AllowedNamespaces()
     kinds: tuple[RouteGroupKind, ...] = ()
     """None: all that fit the protocol."""
 
@@ -133,9 +145,25 @@ class GatewaySettings(Model):
     gateway_class_name: Name
     addresses: tuple[GatewayAddress, ...] = Field(default=(), max_length=16)
     infrastructure: Infrastructure | None = None
-    allowed_listeners: dict[str, Any] | None = None
+    allowed_listeners: AllowedListeners = AllowedListeners()
     tls: dict[str, Any] | None = None
     default_scope: str = ""
+
+
+class ParentGateway(Model):
+    """The Gateway that a ListenerSet is for."""
+
+    group: str = GATEWAY_GROUP
+    kind: Literal["Gateway"] = "Gateway"
+    namespace: str = ""
+    """Empty: that of the ListenerSet."""
+    name: Name
+
+
+class ListenerSetSettings(Model):
+    """A ListenerSet but for its listeners."""
+
+    parent_ref: ParentGateway
 
 
 class GatewayClassSpec(Model):

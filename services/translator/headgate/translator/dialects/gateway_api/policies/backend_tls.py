@@ -12,6 +12,7 @@ from headgate.common.resources import BACKEND_TLS_POLICY, GATEWAY, GATEWAY_GROUP
 from headgate.common.status import AncestorRef, ConditionType
 from headgate.common.table import BackendTls
 from headgate.translator.dialects.gateway_api.models.policy import BackendTlsPolicySpec, BackendTlsValidation
+from headgate.translator.dialects.gateway_api.parents import find_gateway
 from headgate.translator.dialects.gateway_api.policies.authorities import Authorities, find_authorities
 from headgate.translator.dialects.gateway_api.stored import BY_SERVICE, ROUTES, service_name
 from headgate.translator.fragments.fragment import Fragment, Seniority
@@ -19,7 +20,6 @@ from headgate.translator.fragments.status_part import SaidCondition, StatusPart
 from headgate.translator.manifests.specs import Spec, refuse, warn
 from headgate.translator.objects.document import identify
 from headgate.translator.objects.targets import PolicyTarget, not_found, outranked, read_targets, seniority_of
-from headgate.translator.sources.gateways import find_our_gateway
 from headgate.translator.sources.services import port_names
 from headgate.translator.sources.sharing import find_service
 from headgate.translator.world.documents import document_index, document_kind
@@ -217,7 +217,7 @@ def _ancestors(ref: ObjectRef, targets: Sequence[PolicyTarget], lookups: Lookups
     routes = (
         each for kind in ROUTES.values() for name in sorted(services) for each in lookups.find(kind, BY_SERVICE, name)
     )
-    for parent in (parent.ref for route in routes for parent in route.facts.parents):
-        if find_our_gateway(lookups, parent.namespace, parent.name) is not None:
-            found[AncestorRef(GATEWAY_GROUP, GATEWAY.kind, parent.namespace, parent.name)] = None
+    for parent in (parent for route in routes for parent in route.facts.parents):
+        if (gateway := find_gateway(parent, lookups)) is not None:
+            found[AncestorRef(GATEWAY_GROUP, GATEWAY.kind, *gateway)] = None
     return sorted(found)

@@ -7,25 +7,19 @@ from headgate.common.problems import Problem
 from headgate.common.status import ConditionType
 from headgate.common.table import PluginUse
 from headgate.translator.dialects.gateway_api.attachment import Attachment, attach
-from headgate.translator.dialects.gateway_api.gateways.addresses import own_place
-from headgate.translator.dialects.gateway_api.gateways.listeners import (
-    GatewayListener,
-    faults_of,
-    is_shadowed,
-    narrower,
-)
+from headgate.translator.dialects.gateway_api.gateways.listeners import GatewayListener, is_shadowed, narrower
 from headgate.translator.dialects.gateway_api.gateways.misdirected import OtherListeners, other_listeners
 from headgate.translator.dialects.gateway_api.gateways.parameters import parameters_of
 from headgate.translator.dialects.gateway_api.gateways.ports import StreamTransport, stream_port
-from headgate.translator.dialects.gateway_api.gateways.reading import read_gateway
 from headgate.translator.dialects.gateway_api.hostnames import EVERY_HOST, takes
 from headgate.translator.dialects.gateway_api.hosts import HostKeys
 from headgate.translator.dialects.gateway_api.members import namespaces_of
+from headgate.translator.dialects.gateway_api.parents import find_parent
 from headgate.translator.dialects.gateway_api.routes.redirects import Origin
 from headgate.translator.dialects.gateway_api.stored import Parent, RouteFacts
 from headgate.translator.fragments.status_part import SaidCondition
 from headgate.translator.manifests.specs import refuse, warn
-from headgate.translator.sources.gateways import find_our_gateway
+from headgate.translator.sources.gateways import GatewayName
 from headgate.translator.world.graph import Lookups
 
 
@@ -102,41 +96,50 @@ def find_places(route: RouteFacts, lookups: Lookups, problems: list[Problem]) ->
     namespaces: set[str] = set()
     plugins: dict[str, tuple[PluginUse, ...]] = {}
     for parent in route.parents:
-        document = find_our_gateway(lookups, parent.ref.namespace, parent.ref.name)
-        if document is None:
+        known = find_parent(parent, lookups)
+        if known is None:
             continue
-        listeners, is_accepted = read_gateway(document, own_place(lookups, parent.ref.namespace, parent.ref.name))
-        parameters = parameters_of(lookups, parent.ref.namespace, parent.ref.name)
+        parameters = parameters_of(lookups, known.gateway.namespace, known.gateway.name)
+        gateway = str(known.gateway)
         if parameters.plugins:
-            plugins[parent.gateway] = parameters.plugins
-        attached = attach(route, parent, listeners, lookups)
-        if not attached.reason and (not is_accepted or parameters.fault is not None):
-            attached = Attachment({}, "Pending", f"Gateway {parent.gateway} is not accepted; its status says why")
+            plugins[gateway] = parameters.plugins
+        attached = attach(route, parent, known.listeners, lookups)
+        if not attached.reason and known.pending:
+            attached = Attachment({}, "Pending", known.pending)
+        elif not attached.reason and parameters.fault is not None:
+            attached = Attachment({}, "Pending", f"Gateway {gateway} is not accepted; its status says why")
         refused[parent.field] = _why_refused(attached, parent, problems)
-        faults = faults_of(listeners, lookups.settings.entry_points)
-        served = [each for each in listeners if each.spec.name not in faults]
-        found = tuple(_spots(attached, served, parent.gateway if parameters.plugins else ""))
+        everything = known.merged.accepted
+        served = [each for each in known.listeners if each.id not in known.merged.faults]
+        found = tuple(_spots(attached, served, everything, gateway if parameters.plugins else ""))
         spots |= dict.fromkeys(found)
-        connections = tuple(_stream_spots(attached, served))
+        connections = tuple(_stream_spots(attached, served, everything))
         streams |= dict.fromkeys(connections)
         problems += _shadowed(
-            attached, served, {spot.hostname for spot in found} | {spot.hostname for spot in connections}, parent
+            attached,
+            served,
+            {spot.hostname for spot in found} | {spot.hostname for spot in connections},
+            parent,
+            known.gateway,
         )
         if attached.hosts:
-            namespaces |= namespaces_of(lookups, parent.ref.namespace, parent.ref.name)
-    shared = tuple(sorted(namespaces - {route.namespace}))
-    return Places(tuple(spots), tuple(streams), refused, shared, plugins)
+            namespaces |= namespaces_of(lookups, known.gateway)
+    return Places(tuple(spots), tuple(streams), refused, tuple(sorted(namespaces - {route.namespace})), plugins)
 
 
 def _shadowed(
-    attached: Attachment, served: Sequence[GatewayListener], placed: Collection[str], parent: Parent
+    attached: Attachment,
+    served: Sequence[GatewayListener],
+    placed: Collection[str],
+    parent: Parent,
+    gateway: GatewayName,
 ) -> Iterator[Problem]:
     """Warn of hostnames that the route has in vain, as a more specific listener has their requests."""
     hostnames = {name: each.spec.name for each in served for name in attached.hosts.get(each.spec.name, ())}
     for hostname, listener in hostnames.items():
         if hostname not in placed:
             message = (
-                f"requests for {hostname} belong to a more specific listener of Gateway {parent.gateway} than "
+                f"requests for {hostname} belong to a more specific listener of Gateway {gateway} than "
                 f"{listener}; attach the route to that one"
             )
             yield warn("HostnameOfOtherListener", parent.field, message, hostname)
@@ -149,8 +152,10 @@ def _why_refused(attached: Attachment, parent: Parent, problems: list[Problem]) 
     return SaidCondition(ConditionType.ACCEPTED, "False", attached.reason, attached.message)
 
 
-def _spots(attached: Attachment, listeners: Sequence[GatewayListener], gateway: str) -> Iterator[_Spot]:
-    for listener in listeners:
+def _spots(
+    attached: Attachment, own: Sequence[GatewayListener], listeners: Sequence[GatewayListener], gateway: str
+) -> Iterator[_Spot]:
+    for listener in own:
         transport = listener.transport
         if listener.spec.name not in attached.hosts or not (transport == "http" or transport == "https"):
             continue
@@ -160,16 +165,18 @@ def _spots(attached: Attachment, listeners: Sequence[GatewayListener], gateway: 
                 yield _Spot(hostname, listener.key, Origin(transport, listener.spec.port), others, gateway)
 
 
-def _stream_spots(attached: Attachment, listeners: Sequence[GatewayListener]) -> Iterator[StreamSpot]:
-    for listener in listeners:
+def _stream_spots(
+    attached: Attachment, own: Sequence[GatewayListener], listeners: Sequence[GatewayListener]
+) -> Iterator[StreamSpot]:
+    for listener in own:
         transport = listener.transport
         if transport is None or transport == "http" or transport == "https":
             continue
-        own = listener.key if listener.has_own_address else ""
-        port = listener.spec.port if own else stream_port(transport, listener.spec.port)
+        at = listener.key if listener.has_own_address else ""
+        port = listener.spec.port if at else stream_port(transport, listener.spec.port)
         for hostname in attached.hosts.get(listener.spec.name, ()):
             if transport != "tls":
-                yield StreamSpot(transport, port, EVERY_HOST, (), False, own)
+                yield StreamSpot(transport, port, EVERY_HOST, (), False, at)
             elif not is_shadowed(listener, hostname, listeners):
                 without = {name for name in narrower(listener, listeners) if takes(hostname, name)}
-                yield StreamSpot(transport, port, hostname, tuple(sorted(without)), listener.ends_tls, own)
+                yield StreamSpot(transport, port, hostname, tuple(sorted(without)), listener.ends_tls, at)
