@@ -3,7 +3,13 @@
 import pytest
 
 from headgate.common.traffic import Counts, EndpointCounts, RouteCounts, TrafficSummary
-from headgate.operations.traffic.history import MINUTES_KEPT, SECONDS_KEPT, TrafficHistory
+from headgate.operations.traffic.history import (
+    MAX_SPARKS,
+    MINUTES_KEPT,
+    SECONDS_KEPT,
+    SPARK_STEP_S,
+    TrafficHistory,
+)
 from headgate.operations.traffic.window import Grouping
 
 START = 1_800_000_000.0
@@ -80,13 +86,28 @@ def test_routes_beyond_500_are_counted_together(history: TrafficHistory, clock: 
     assert history.series(1, 1, Grouping.HOST, "h0")[0].requests == 0
 
 
-def test_sparks_have_a_step_for_each_route_with_traffic(history: TrafficHistory, clock: Clock) -> None:
+def test_a_route_with_traffic_has_a_line_of_15_minutes(history: TrafficHistory, clock: Clock) -> None:
     for _ in range(4):
         history.note(summary(("a|r", counts(2))))
-        clock.now += 1
-    sparks = history.sparks(60, 2)
-    assert list(sparks) == ["a|r"]
-    assert [point.requests for point in sparks["a|r"]][-2:] == [4, 4]
+        clock.now += 10
+    line = history.spark("a|r")
+    assert len(line) == SECONDS_KEPT // SPARK_STEP_S
+    assert [point.requests for point in line][-3:] == [4, 2, 2]
+    assert history.spark("b|r") == []
+    clock.now += SECONDS_KEPT + 60
+    assert history.spark("a|r") == []
+
+
+def test_lines_are_bounded(history: TrafficHistory, clock: Clock) -> None:
+    for number in range(MAX_SPARKS + 10):
+        history.note(summary((f"h{number}|r", counts(1))))
+        if number % 400 == 0:
+            clock.now += SPARK_STEP_S
+    clock.now += SPARK_STEP_S
+    history.note(summary(("last|r", counts(1))))
+    clock.now += 1
+    assert history.spark("h0|r") == []
+    assert history.spark(f"h{MAX_SPARKS}|r")
 
 
 def test_too_many_steps_are_refused(history: TrafficHistory) -> None:

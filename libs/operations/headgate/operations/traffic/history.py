@@ -7,7 +7,7 @@ What is read is unpacked again, slot by slot.
 import time
 import zlib
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 
 import msgspec
@@ -20,6 +20,9 @@ MINUTES_KEPT: Final = 24 * 60
 _MINUTE_S: Final = 60
 MAX_POINTS: Final = 2000
 """Of one series."""
+SPARK_STEP_S: Final = 15
+MAX_SPARKS: Final = 5000
+"""Routes whose lines are kept; those without requests for longest are forgotten first."""
 
 
 class _Slot(msgspec.Struct, array_like=True, frozen=True):
@@ -96,6 +99,46 @@ class _Ring:
         return sum(len(packed) for _, packed in self._slots)
 
 
+class _Sparks:
+    """Short lines of many routes, kept ready: lists of routes show a line for each."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, list[Counts]] = defaultdict(list)
+        self._step = 0
+        self._lines: dict[str, deque[Point]] = {}
+
+    def take(self, second: int, routes: Iterable[RouteCounts]) -> None:
+        """Add what was over within a second."""
+        step = second // SPARK_STEP_S * SPARK_STEP_S
+        if step != self._step:
+            self._close()
+            self._step = step
+        for row in routes:
+            self._open[row.route].append(row.counts)
+
+    def _close(self) -> None:
+        for name, parts in self._open.items():
+            line = self._lines.pop(name, None)
+            if line is None:
+                line = deque(maxlen=SECONDS_KEPT // SPARK_STEP_S)
+            line.append(_point(self._step, added(parts)))
+            self._lines[name] = line  # at the end: those that were used longest ago go first
+        self._open.clear()
+        while len(self._lines) > MAX_SPARKS:
+            del self._lines[next(iter(self._lines))]
+
+    def line(self, name: str, now: int) -> list[Point]:
+        """Return a route's line up to now; nothing, if it had no requests."""
+        known = {point.at: point for point in self._lines.get(name, ())}
+        if parts := self._open.get(name):
+            known[self._step] = _point(self._step, added(parts))
+        end = now // SPARK_STEP_S * SPARK_STEP_S + SPARK_STEP_S
+        steps = range(end - SECONDS_KEPT, end, SPARK_STEP_S)
+        if not any(at in known for at in steps):
+            return []
+        return [known.get(at) or _point(at, Counts()) for at in steps]
+
+
 class TrafficHistory:
     """The last 15 minutes by the second, and the last 24 hours by the minute.
 
@@ -108,6 +151,7 @@ class TrafficHistory:
         self._seconds, self._minutes = _Ring(1, SECONDS_KEPT), _Ring(_MINUTE_S, MINUTES_KEPT)
         self._second, self._minute = int(clock()), int(clock()) // _MINUTE_S * _MINUTE_S
         self._of_second, self._of_minute = _Sum(), _Sum()
+        self._sparks = _Sparks()
 
     def note(self, summary: TrafficSummary) -> None:
         """Take what a worker said."""
@@ -122,6 +166,7 @@ class TrafficHistory:
         if self._of_second.routes or self._of_second.others or self._of_second.endpoints:
             slot = self._of_second.slot()
             self._seconds.put(self._second, slot)
+            self._sparks.take(self._second, slot.routes)
             self._of_minute.take(slot.routes, slot.endpoints, slot.others)
             self._of_second = _Sum()
         self._second = now
@@ -156,19 +201,10 @@ class TrafficHistory:
             found[at // step * step] += _counts(slot, grouping, name)
         return [_point(at, added(found.get(at, ()))) for at in range(begin, end, step)]
 
-    def sparks(self, last_s: int, step_s: int) -> Mapping[str, list[Point]]:
-        """Return a series for each route that had requests in the last seconds, by its name."""
+    def spark(self, name: str) -> list[Point]:
+        """Return the last 15 minutes of a route in steps of `SPARK_STEP_S`; nothing, if it had no requests."""
         self.roll()
-        end = self._second // step_s * step_s
-        begin = end - last_s // step_s * step_s
-        found: dict[str, dict[int, list[Counts]]] = defaultdict(lambda: defaultdict(list))
-        for at, slot in self._seconds.read(begin):
-            for row in slot.routes:
-                found[row.route][at // step_s * step_s].append(row.counts)
-        return {
-            name: [_point(at, added(steps.get(at, ()))) for at in range(begin, end, step_s)]
-            for name, steps in found.items()
-        }
+        return self._sparks.line(name, self._second)
 
     @property
     def size(self) -> int:

@@ -42,7 +42,6 @@ ROWS: Final = 100
 _SPARK_S, _STEP_S = 900, 15
 _SHOWN: Final = 200
 """Lines of what cannot be scrolled on."""
-_SPARKS_AGAIN_S: Final = 5.0
 Shown = Mapping[str, Any]
 Page = Callable[[web.Request], Awaitable[Shown]]
 
@@ -74,8 +73,6 @@ class Pages:
             "ago": wording.ago,
         }
         self._templates.globals["parts"] = self._templates.get_template("parts.html").module
-        self._sparks: Mapping[str, list[Point]] = {}
-        self._sparked = 0.0
 
     def add(self, app: web.Application) -> None:
         """Add all pages to a site."""
@@ -199,17 +196,9 @@ class Pages:
             "total": len(rows),
             "counts": counts,
             "seconds": seconds,
-            "sparks": await self._some_sparks(),
+            "spark_of": self._view.history.spark,
             "rows_query": urlencode(asked),
         }
-
-    async def _some_sparks(self) -> Mapping[str, list[Point]]:
-        """Return lines of all routes with traffic, at most some seconds old: they are read for many pages at once."""
-        now = asyncio.get_running_loop().time()
-        if now - self._sparked > _SPARKS_AGAIN_S:
-            self._sparked = now
-            self._sparks = await asyncio.to_thread(self._view.history.sparks, _SPARK_S, _STEP_S)
-        return self._sparks
 
     async def _route(self, request: web.Request) -> Shown:
         view = self._view
