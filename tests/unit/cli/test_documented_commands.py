@@ -26,8 +26,8 @@ SERVICES: dict[str, type[ServiceSettings]] = {
 }
 PROGRAM = re.compile(r"(?:\.venv/bin/)?headgate(?:-(watcher|translator|gateway|console))?")
 ASSIGNMENT = re.compile(r"[A-Z][A-Z0-9_]*=.*", re.DOTALL)
-VARIABLES = {"HEADGATE_CONFIG", "HEADGATE_ENGINE", "HEADGATE_TAG"}
-"""Those that are no setting: where settings are, which engine runs, and which images compose does."""
+VARIABLES = {"HEADGATE_CONFIG", "HEADGATE_CONSOLE_TOKEN", "HEADGATE_ENGINE", "HEADGATE_TAG"}
+"""Those that are no setting: where settings are, a token for the console, which engine and which images run."""
 STREAMS = {"HEADGATE_DELTAS", "HEADGATE_STATUS", "HEADGATE_TABLES", "HEADGATE_GATEWAYS"}
 
 

@@ -231,6 +231,7 @@ class _StateFile:
             nats_url=nats_url,
             store=options.store,
             admin_url=self.admin_url,
+            console_url=f"http://127.0.0.1:{options.console_port}" if options.console_port else "",
             http_port=options.http_port,
             https_port=options.https_port,
             processes={},

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from headgate.cli.commands.live.hearing import beside, hear
+from headgate.cli.running.console import Console, find_console, server_option
 from headgate.cli.running.store import ask_stores, store_options
 from headgate.cli.terminal.errors import ExitCode, UsageMistake
 from headgate.cli.terminal.group import TeachingCommand
@@ -34,26 +35,22 @@ LISTENS_S = INTERVAL_S + 0.3
 )
 @click.argument("upstream", default="", metavar="[UPSTREAM]")
 @click.option("--all", "shows_all", is_flag=True, help="List those that get requests, too.")
+@server_option
 @store_options
-def endpoints(upstream: str, shows_all: bool, nats_url: str, data_dir: Path, table: str, as_json: bool) -> int:
+def endpoints(
+    upstream: str, shows_all: bool, server: str, nats_url: str, data_dir: Path, table: str, as_json: bool
+) -> int:
     """List endpoints that get no requests: not ready, unhealthy by active checks, or ejected as requests failed.
 
     With UPSTREAM, as `headgate routes` names it, all of its endpoints are listed. Gateways say each second which
     endpoints they keep from requests, since when, until when, and what the last error was. The exit code is 1 if there
     is one.
     """
-    told: list[TrafficSummary] = []
-
-    async def read(stores: Stores) -> tuple[str, list[TableEntry]]:
-        found = await read_published(stores.snapshots, table, frozenset({"upstreams"}))
-        await asyncio.sleep(LISTENS_S)
-        return found
-
-    async def ask(stores: Stores) -> tuple[str, list[TableEntry]]:
-        return await beside(hear(stores, table, told.append), read(stores))
-
-    version, entries = ask_stores(nats_url, data_dir, ask)
-    found = lines_of(entries, told)
+    console = find_console(server, nats_url, data_dir, table)
+    if console is not None:
+        version, found = _of_console(console, upstream)
+    else:
+        version, found = _of_stores(nats_url, data_dir, table)
     if upstream:
         found = [line for line in found if line.upstream == upstream]
         if not found:
@@ -69,6 +66,26 @@ def endpoints(upstream: str, shows_all: bool, nats_url: str, data_dir: Path, tab
         fit = sum(line.is_fit for line in found)
         click.echo(f"{fit:,} of {len(found):,} endpoints get requests")
     return ExitCode.OK if all(line.is_fit for line in found) else ExitCode.NEGATIVE
+
+
+def _of_console(console: Console, upstream: str) -> tuple[str, list[EndpointLine]]:
+    version = console.ask("/now")["revision"] or ""
+    return version, [EndpointLine(**item) for item in console.items("/endpoints", upstream=upstream)]
+
+
+def _of_stores(nats_url: str, data_dir: Path, table: str) -> tuple[str, list[EndpointLine]]:
+    told: list[TrafficSummary] = []
+
+    async def read(stores: Stores) -> tuple[str, list[TableEntry]]:
+        found = await read_published(stores.snapshots, table, frozenset({"upstreams"}))
+        await asyncio.sleep(LISTENS_S)
+        return found
+
+    async def ask(stores: Stores) -> tuple[str, list[TableEntry]]:
+        return await beside(hear(stores, table, told.append), read(stores))
+
+    version, entries = ask_stores(nats_url, data_dir, ask)
+    return version, lines_of(entries, told)
 
 
 def _cells(line: EndpointLine, now: datetime) -> Iterator[str]:

@@ -178,7 +178,7 @@ SETTING_NAMES: Final = frozenset(
     )
 )
 """Of all services; each service's own settings are the ones that count, and a test holds this list to them."""
-_OTHERS: Final = frozenset(("complete", "engine", "gateway_worker"))
+_OTHERS: Final = frozenset(("complete", "console_token", "engine", "gateway_worker"))
 """For the command's completion, and between processes of a gateway."""
 _SERVICE_LINK: Final = re.compile(
     r"(.+_)?(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT(_\d+_(TCP|UDP|SCTP)(_[A-Z]+)?)?)"

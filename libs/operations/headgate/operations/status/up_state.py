@@ -14,6 +14,8 @@ class UpState(BaseModel):
     """Address of the store of tables; empty: as the settings say."""
     admin_url: str
     """Admin site of the gateway."""
+    console_url: str = ""
+    """Empty: there is no console."""
     http_port: int
     https_port: int
     processes: dict[str, int]

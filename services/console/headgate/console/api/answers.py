@@ -196,7 +196,8 @@ async def answer_endpoints(view: LiveView, values: Values) -> Listing:
     lines = endpoint_lines(chosen, view.told)
     shown = [line for line in lines if not (values["unfit"] and line.is_fit)]
     shown.sort(key=lambda line: line.is_fit)
-    return Listing(shown, lambda line: line._asdict(), {"revision": table.version})
+    fit = sum(line.is_fit for line in lines)
+    return Listing(shown, lambda line: line._asdict(), {"revision": table.version, "fit": fit, "endpoints": len(lines)})
 
 
 # Tables of the past
