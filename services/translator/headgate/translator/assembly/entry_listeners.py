@@ -1,4 +1,4 @@
-"""The listeners of entry points: in the table while a virtual host names them, so that others open no port.
+"""The listeners of entry points: in the table while a virtual host names one of their port, so that others open none.
 
 Those that redirect are there in any case, as they answer without routes.
 """
@@ -23,6 +23,12 @@ class EntryListeners:
     def __init__(self, listeners: Iterable[Listener] = ()) -> None:
         """Begin with none in use."""
         self._listeners: Mapping[str, Listener] = {each.key: each for each in listeners}
+        plain = {(each.address, each.port): each.key for each in self._listeners.values() if each.protocol == "http"}
+        self._plain = {
+            each.key: plain[each.address, each.port]
+            for each in self._listeners.values()
+            if each.protocol == "https" and (each.address, each.port) in plain
+        }
         self._users: dict[str, set[str]] = {}
         self._used: dict[str, tuple[str, ...]] = {}
         self._tls: TlsPolicy | None = None
@@ -35,6 +41,9 @@ class EntryListeners:
 
     def use(self, host: str, listeners: tuple[str, ...]) -> tuple[list[Listener], list[str]]:
         """Note which listeners a virtual host has; return those that come into use, and keys of those out of it."""
+        # Plain requests to a port that is for TLS alone are answered with 404. It is not so the other way round: a
+        # port where the server speaks first must not wait for a client that may begin with TLS.
+        listeners = tuple(dict.fromkeys((*listeners, *(self._plain[key] for key in listeners if key in self._plain))))
         before = self._used.get(host, ())
         if before == listeners:
             return [], []
