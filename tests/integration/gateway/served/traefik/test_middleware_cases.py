@@ -43,6 +43,7 @@ class Case(NamedTuple):
     says: Any = None
     text: str | None = None
     peer_target: str = ""
+    peer_method: str = ""
     peer_sends: Any = None
 
 
@@ -64,6 +65,7 @@ async def test_a_middleware_does_what_it_does_in_traefik(case: Case) -> None:
         assert case.text is None or got.body.decode() == case.text
         asked = len(made.servers["web"].heads)
         assert case.asked is None or asked == case.asked
+        assert not case.peer_method or made.servers["peer"].heads[-1].startswith(f"{case.peer_method} ".encode())
         for name, target, sends in (("web", case.target, case.sends), ("peer", case.peer_target, case.peer_sends)):
             if target or sends:
                 head = made.servers[name].heads[-1]

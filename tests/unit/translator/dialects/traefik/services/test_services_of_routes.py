@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from fakes.translator.deltas import tls_secret
-from fakes.translator.traefik import resource, route, rule
+from fakes.translator.traefik import ANY, WEB, resource, route, rule
 from fakes.translator.traefik_routes import Routes
 from headgate.common.table import Timeouts
 
@@ -158,3 +158,23 @@ def test_a_transport_that_cannot_be_followed_is_never_left_out(spec: Any, reason
     empty = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "empty", "namespace": "default"}, "data": {}}
     made = through(spec, tls_secret("bare"), none, empty)
     assert set(made.refused()) == {("InvalidServersTransport", f"{AT}.serversTransport"), (reason, field)}
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"), [("none", "None"), ("NONE", "None"), ("Lax", "Lax"), ("STRICT", "Strict"), ("", "")]
+)
+def test_the_same_site_of_a_cookie_may_be_in_any_case(written: str, expected: str) -> None:
+    sticky = {"cookie": {"sameSite": written}}
+    stickiness = Routes(route(rule(ANY, {"name": "web", "port": 80, "sticky": sticky}))).route.stickiness
+    assert stickiness is not None
+    assert (stickiness.same_site or "") == expected
+
+
+@pytest.mark.parametrize("percent", [-1, 101])
+def test_a_mirror_has_a_share_from_0_to_100_percent(percent: int) -> None:
+    mirroring = {**WEB, "mirrors": [{**WEB, "percent": percent}]}
+    made = Routes(
+        resource("TraefikService", "copied", {"mirroring": mirroring}),
+        route(rule(ANY, {"name": "copied", "kind": "TraefikService"})),
+    )
+    assert ("InvalidValue", "spec.mirroring.mirrors[0].percent") in made.refused()

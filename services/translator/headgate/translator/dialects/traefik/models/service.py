@@ -17,7 +17,7 @@ class Cookie(Model):
     name: str = Field(default="", description="Name of the cookie; a hash of the service's name by default.")
     secure: bool = Field(default=False, description="Sent over HTTPS only.")
     http_only: bool = Field(default=False, description="Not for scripts.")
-    same_site: Literal["", "none", "lax", "strict", "None", "Lax", "Strict"] = Field(
+    same_site: Literal["", "none", "lax", "strict", "None", "Lax", "Strict", "NONE", "LAX", "STRICT"] = Field(
         default="", description="The cookie's SameSite attribute."
     )
     max_age: int = Field(
