@@ -121,6 +121,13 @@ async def test_a_check_that_would_leave_its_line_sends_nothing_and_fails(check: 
     assert server.asked == b""
 
 
+async def test_a_check_has_a_method_whose_answer_may_have_no_body() -> None:
+    server = Http(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n")
+    async with serving(server) as port:
+        assert await probe(target(port, ActiveCheck(method="HEAD"))) is None
+    assert server.asked.startswith(b"HEAD / HTTP/1.1\r\n")
+
+
 async def test_an_answer_that_does_not_come_fails_at_the_timeout() -> None:
     async def never(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()

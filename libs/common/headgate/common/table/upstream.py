@@ -111,6 +111,7 @@ class ActiveCheck(Entry):
     """Asks every endpoint from time to time."""
 
     type: Literal["http", "https", "tcp", "grpc"] = "http"
+    method: str = Field(default="GET", pattern=r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
     path: str = "/"
     host: str = ""
     """Host header and server name; the endpoint's address by default."""

@@ -73,7 +73,7 @@ class Asking(asyncio.Protocol):
 
 
 class HttpAsking(Asking):
-    """Sends a GET over HTTP/1.1 and judges the status of the answer; its body is not awaited."""
+    """Sends a request over HTTP/1.1 and judges the status of the answer; its body is not awaited."""
 
     def __init__(self, target: CheckTarget) -> None:
         super().__init__()
@@ -134,5 +134,6 @@ def request_fields(target: CheckTarget) -> list[tuple[str, str]]:
 def http_request(target: CheckTarget) -> bytes:
     """Write a check's request; raises ValueError as `request_fields` does."""
     fields = [("Host", authority(target)), ("Connection", "close"), *request_fields(target)]
-    lines = [f"GET {target.check.path} HTTP/1.1", *(f"{name}: {value}" for name, value in fields), "", ""]
+    check = target.check
+    lines = [f"{check.method} {check.path} HTTP/1.1", *(f"{name}: {value}" for name, value in fields), "", ""]
     return "\r\n".join(lines).encode()

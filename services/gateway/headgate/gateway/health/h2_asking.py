@@ -1,4 +1,4 @@
-"""Checks over HTTP/2: a GET, and the gRPC health service (grpc.health.v1), with `h2` and no gRPC library.
+"""Checks over HTTP/2: a request, and the gRPC health service (grpc.health.v1), with `h2` and no gRPC library.
 
 The messages are three lines of protobuf, written by hand: `HealthCheckRequest { string service = 1 }` and
 `HealthCheckResponse { ServingStatus status = 1 }` with SERVING = 1, each after gRPC's prefix of a zero byte and four of
@@ -29,7 +29,7 @@ _STATUSES: Final = ("UNKNOWN", "SERVING", "NOT_SERVING", "SERVICE_UNKNOWN")
 
 
 class Http2Asking(Asking):
-    """Sends a GET over HTTP/2 and judges the status of the answer; its body is not awaited."""
+    """Sends a request over HTTP/2 and judges the status of the answer; its body is not awaited."""
 
     def __init__(self, target: CheckTarget) -> None:
         super().__init__()
@@ -52,7 +52,7 @@ class Http2Asking(Asking):
         self._connection.send_headers(
             1,
             [
-                (":method", "GET"),
+                (":method", self._target.check.method),
                 (":scheme", scheme),
                 (":authority", authority(self._target)),
                 (":path", self._target.check.path),

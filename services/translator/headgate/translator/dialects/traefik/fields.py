@@ -106,7 +106,7 @@ ROUTE_FIELDS: Final = (
     _row(
         f"{_SERVICE}.healthCheck",
         is_=Likeness.BETTER,
-        note="for every Service, and not for ExternalName alone. `method` is always GET",
+        note="for every Service, and not for ExternalName alone",
     ),
     _row(f"{_SERVICE}.healthCheck.followRedirects", is_=Likeness.UNUSED, note="redirects count as healthy"),
     _row(

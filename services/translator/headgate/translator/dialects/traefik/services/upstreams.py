@@ -1,5 +1,6 @@
 """What a reference to a Service says of its upstream: scheme, balancing, checks, the host that is sent."""
 
+import re
 from typing import Any, Final
 
 from headgate.common.table import (
@@ -37,6 +38,8 @@ _BALANCING: Final = {
     "hrw": Balancing(policy=BalancingPolicy.RENDEZVOUS, hash=(HashKey(source="client"),)),
 }
 _VERIFIED: Final = BackendTls(verify=True)
+_METHOD: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_ABSOLUTE: Final = re.compile(r"[^/?#]*:|//|.*[^!-~]", re.DOTALL)
 _INTERVAL_S: Final = 30.0
 _TIMEOUT_S: Final = 5.0
 _WINDOW_S: Final = 10.0
@@ -157,9 +160,10 @@ def patch_of(
 def _active_check(written: HealthCheck, protocol: BackendProtocol | None) -> ActiveCheck:
     if written.mode not in ("", "http", "grpc"):
         raise BadService("InvalidValue", "healthCheck.mode", f"must be http or grpc, but is {written.mode[:80]!r}")
-    if written.method not in ("", "GET"):
-        message = f"is always GET, but is {written.method[:80]!r}: leave it out"
-        raise BadService("UnsupportedField", "healthCheck.method", message)
+    if not _METHOD.fullmatch(written.method or "GET"):
+        raise BadService("InvalidValue", "healthCheck.method", f"must be one such as HEAD: {written.method[:80]!r}")
+    if _ABSOLUTE.match(written.path):
+        raise BadService("InvalidValue", "healthCheck.path", "must be a path such as /health, and no whole URL")
     if written.mode != "grpc" and not written.path:
         raise BadService("Required", "healthCheck.path", "must be given, such as /health")
     own = "https" if protocol is BackendProtocol.HTTPS else "http"
@@ -169,7 +173,8 @@ def _active_check(written: HealthCheck, protocol: BackendProtocol | None) -> Act
     return ActiveCheck.model_validate(
         {
             "type": "grpc" if written.mode == "grpc" else written.scheme or own,
-            "path": written.path or "/",
+            "method": written.method or "GET",
+            "path": written.path if written.path.startswith("/") else f"/{written.path}",
             "host": written.hostname,
             "port": written.port or None,
             "headers": tuple(written.headers.items()),
