@@ -145,6 +145,14 @@ def tls_policy(
     return resource("BackendTLSPolicy", name, {"targetRefs": [target], "validation": checked, **(spec or {})})
 
 
+def traffic_policy(name: str = "traffic", *services: str, **spec: Any) -> Any:
+    """Return an XBackendTrafficPolicy for Services, by default for `web`."""
+    targets = [{"group": "", "kind": "Service", "name": one} for one in services or ("web",)]
+    metadata = {"creationTimestamp": spec.pop("creationTimestamp")} if "creationTimestamp" in spec else {}
+    made = resource("XBackendTrafficPolicy", name, {"targetRefs": targets, **spec}, **metadata)
+    return {**made, "apiVersion": "gateway.networking.x-k8s.io/v1alpha1"}
+
+
 def by_config_maps(*names: Any) -> Any:
     """Return the part of a validation that names ConfigMaps as authorities."""
     refs = [{"group": "", "kind": "ConfigMap", "name": name} if isinstance(name, str) else name for name in names]

@@ -49,6 +49,8 @@ ROUTING = {
     "gateway.networking.k8s.io/grpcroutes": READ,
     "gateway.networking.k8s.io/backendtlspolicies": READ,
     "gateway.networking.k8s.io/backendtlspolicies/status": ("patch",),
+    "gateway.networking.x-k8s.io/xbackendtrafficpolicies": READ,
+    "gateway.networking.x-k8s.io/xbackendtrafficpolicies/status": ("patch",),
     "gateway.networking.k8s.io/udproutes": READ,
     "gateway.networking.k8s.io/udproutes/status": ("patch",),
     "gateway.networking.k8s.io/tcproutes": READ,

@@ -31,6 +31,7 @@ from headgate.translator.dialects.gateway_api.fields import (
     HTTP_ROUTE_FIELDS,
     STREAM_ROUTE_FIELDS,
     TLS_ROUTE_FIELDS,
+    TRAFFIC_POLICY_FIELDS,
 )
 from headgate.translator.manifests.verdicts import FieldVerdict, Verdict, field_table
 from headgate.translator.world.settings import DEFAULT_SETTINGS, NginxSettings, TranslationSettings
@@ -307,6 +308,7 @@ def test_the_page_of_apache_apisix_has_the_tables_of_fields(rows: tuple[FieldVer
         TLS_ROUTE_FIELDS,
         STREAM_ROUTE_FIELDS,
         BACKEND_TLS_POLICY_FIELDS,
+        TRAFFIC_POLICY_FIELDS,
     ],
 )
 def test_the_page_of_gateway_api_has_the_tables_of_fields(rows: tuple[FieldVerdict, ...]) -> None:

@@ -139,6 +139,7 @@ async def test_discovery_asks_for_each_group_version_once(tmp_path: Path) -> Non
             "/apis/gateway.networking.k8s.io/v1alpha2",
             "/apis/gateway.networking.k8s.io/v1alpha3",
             "/apis/gateway.networking.k8s.io/v1beta1",
+            "/apis/gateway.networking.x-k8s.io/v1alpha1",
             "/apis/headgate.dev/v1",
             "/apis/multicluster.x-k8s.io/v1alpha1",
             "/apis/multicluster.x-k8s.io/v1beta1",

@@ -44,6 +44,7 @@ from headgate.common.resources.gateway_api import (
     REFERENCE_GRANT,
     TCP_ROUTE,
     TLS_ROUTE,
+    TRAFFIC_POLICY,
     UDP_ROUTE,
 )
 from headgate.common.resources.ingress import INGRESS, INGRESS_CLASS, INGRESS_KINDS, LEGACY_INGRESS
@@ -122,6 +123,7 @@ __all__ = [
     "TCP_ROUTE",
     "TLS_ROUTE",
     "TRAEFIK_KINDS",
+    "TRAFFIC_POLICY",
     "UDP_ROUTE",
     "JsonObject",
     "KindChoice",

@@ -77,6 +77,17 @@ BACKEND_TLS_POLICY = ResourceKind(
     status=StatusShape.GATEWAY_ANCESTORS,
     references=(ReferenceField(CONFIG_MAPS, ("spec", "validation", "caCertificateRefs", "*")),),
 )
+TRAFFIC_POLICY = ResourceKind(
+    "gateway.networking.x-k8s.io",
+    "xbackendtrafficpolicies",
+    "XBackendTrafficPolicy",
+    ("v1alpha1",),
+    short_names=("xbtrafficpolicy",),
+    dialect=_DIALECT,
+    ownership=OwnershipRule.REFERENCE,
+    status=StatusShape.GATEWAY_ANCESTORS,
+)
+"""Of the experimental channel."""
 REFERENCE_GRANT = ResourceKind(GATEWAY_GROUP, "referencegrants", "ReferenceGrant", _VERSIONS, short_names=("refgrant",))
 
 GATEWAY_KINDS = (
@@ -89,5 +100,6 @@ GATEWAY_KINDS = (
     TCP_ROUTE,
     UDP_ROUTE,
     BACKEND_TLS_POLICY,
+    TRAFFIC_POLICY,
     REFERENCE_GRANT,
 )

@@ -23,6 +23,7 @@ from fakes.translator.gateway_api import (
     stream_route,
     tls_policy,
     to,
+    traffic_policy,
 )
 from headgate.common.problems import Problem
 from headgate.common.table import Listener, VirtualHost
@@ -93,6 +94,10 @@ WHOLE = (
         section="http",
         subjectAltNames=[{"type": "URI", "uri": "spiffe://a"}],
         spec={"options": {}},
+    ),
+    traffic_policy(
+        retryConstraint={"budget": {"percent": 20, "interval": "10s"}, "minRetryRate": {"count": 1}},
+        sessionPersistence={"sessionName": "a", "type": "Cookie", "cookieConfig": {"lifetimeType": "Session"}},
     ),
 )
 

@@ -22,6 +22,7 @@ from headgate.translator.dialects.gateway_api.fields import (
     LISTENER_SET_FIELDS,
     STREAM_ROUTE_FIELDS,
     TLS_ROUTE_FIELDS,
+    TRAFFIC_POLICY_FIELDS,
 )
 from headgate.translator.dialects.gateway_api.gateways.gateway import translate_gateway
 from headgate.translator.dialects.gateway_api.gateways.gateway_class import (
@@ -37,6 +38,11 @@ from headgate.translator.dialects.gateway_api.policies.backend_tls import (
     BACKEND_TLS_POLICIES,
     is_for_our_routes,
     translate_backend_tls_policy,
+)
+from headgate.translator.dialects.gateway_api.policies.backend_traffic import (
+    TRAFFIC_POLICIES,
+    is_for_routes_of_ours,
+    translate_traffic_policy,
 )
 from headgate.translator.dialects.gateway_api.routes.grpc_route import translate_grpc_route
 from headgate.translator.dialects.gateway_api.routes.http_route import translate_http_route
@@ -127,6 +133,12 @@ GATEWAY_API = Dialect(
             translate_backend_tls_policy,
             ownership=ByRule(is_for_our_routes, "no route of a Gateway of a class of ours goes to its Services"),
             fields=BACKEND_TLS_POLICY_FIELDS,
+        ),
+        translated_documents(
+            TRAFFIC_POLICIES,
+            translate_traffic_policy,
+            ownership=ByRule(is_for_routes_of_ours, "no route of a Gateway of a class of ours goes to its Services"),
+            fields=TRAFFIC_POLICY_FIELDS,
         ),
     ),
     reads=(

@@ -211,3 +211,23 @@ BACKEND_TLS_POLICY_FIELDS: Final = (
     _row("validation.subjectAltNames", is_=Likeness.SAME),
     _row("options", is_=Likeness.UNUSED, note="with a warning"),
 )
+TRAFFIC_POLICY_FIELDS: Final = (
+    _row("targetRefs", is_=Likeness.SAME, note="Services of HTTPRoutes and GRPCRoutes"),
+    _row(
+        "retryConstraint.budget.percent",
+        is_=Likeness.DIFFERENT,
+        note="retries under way as a share of the requests under way. Of several Services of a rule the least share "
+        "holds. A request that is not sent again gets the answer of its last attempt",
+    ),
+    _row(
+        "retryConstraint.budget.interval",
+        "retryConstraint.minRetryRate",
+        is_=Likeness.UNUSED,
+        note="what is under way counts, and three retries at once are always made",
+    ),
+    _row(
+        "sessionPersistence",
+        is_=Likeness.SAME,
+        note="as in an HTTPRoute, for the pods of the Service; `sessionPersistence` of a rule goes before it",
+    ),
+)

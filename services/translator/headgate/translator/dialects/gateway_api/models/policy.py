@@ -4,7 +4,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from headgate.translator.manifests.models import Model, Name
+from headgate.translator.dialects.gateway_api.models.route import SessionPersistence
+from headgate.translator.manifests.models import Model, Name, Seconds
 
 _DnsName = Annotated[
     str, Field(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$", max_length=253)
@@ -56,3 +57,25 @@ class BackendTlsPolicySpec(Model):
     target_refs: tuple[PolicyTargetReference, ...] = Field(min_length=1, max_length=16)
     validation: BackendTlsValidation
     options: dict[str, Any] = Field(default_factory=dict)
+
+
+class RetryBudget(Model):
+    """How many of the requests may be retries."""
+
+    percent: int = Field(default=20, ge=0, le=100)
+    interval: Seconds | None = None
+
+
+class RetryConstraint(Model):
+    """When no request is sent again."""
+
+    budget: RetryBudget = RetryBudget()
+    min_retry_rate: dict[str, Any] = Field(default_factory=dict)
+
+
+class TrafficPolicySpec(Model):
+    """An XBackendTrafficPolicy."""
+
+    target_refs: tuple[PolicyTargetReference, ...] = Field(min_length=1, max_length=16)
+    retry_constraint: RetryConstraint | None = None
+    session_persistence: SessionPersistence | None = None

@@ -4,17 +4,16 @@ Of several policies for one port the oldest holds; one for a port by its name go
 Service whose policy cannot be followed gets no requests: it is never spoken to without TLS, or without a check.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from headgate.common.problems import Problem, Severity
-from headgate.common.resources import BACKEND_TLS_POLICY, GATEWAY, GATEWAY_GROUP, SERVICE, JsonObject, ObjectRef
-from headgate.common.status import AncestorRef, ConditionType
+from headgate.common.resources import BACKEND_TLS_POLICY, JsonObject, ObjectRef
+from headgate.common.status import ConditionType
 from headgate.common.table import BackendTls
 from headgate.translator.dialects.gateway_api.models.policy import BackendTlsPolicySpec, BackendTlsValidation
-from headgate.translator.dialects.gateway_api.parents import find_gateway
 from headgate.translator.dialects.gateway_api.policies.authorities import Authorities, find_authorities
-from headgate.translator.dialects.gateway_api.stored import BY_SERVICE, ROUTES, service_name
+from headgate.translator.dialects.gateway_api.policies.targets import gateways_of, is_service, services_of
 from headgate.translator.fragments.fragment import Fragment, Seniority
 from headgate.translator.fragments.status_part import SaidCondition, StatusPart
 from headgate.translator.manifests.specs import Spec, refuse, warn
@@ -29,15 +28,7 @@ _SYSTEM: Final = "System"
 _VALIDATION: Final = "spec.validation"
 
 
-def _services(manifest: JsonObject) -> Collection[str]:
-    return {target.name for target in read_targets(manifest) if _is_service(target)}
-
-
-def _is_service(target: PolicyTarget) -> bool:
-    return (target.group, target.kind) == (SERVICE.group, SERVICE.kind)
-
-
-_BY_TARGET: Final = document_index("target", _services)
+_BY_TARGET: Final = document_index("target", services_of)
 BACKEND_TLS_POLICIES: Final = document_kind(
     BACKEND_TLS_POLICY, metadata_fields=("creationTimestamp", "name", "namespace", "uid"), indexes=(_BY_TARGET,)
 )
@@ -69,7 +60,7 @@ class _Rival(NamedTuple):
     manifest: JsonObject
 
     def is_for(self, service: str, section: str) -> bool:
-        return any(_is_service(each) and (each.name, each.section) == (service, section) for each in self.targets)
+        return any(is_service(each) and (each.name, each.section) == (service, section) for each in self.targets)
 
 
 def _rivals(lookups: Lookups, namespace: str, service: str) -> list[_Rival]:
@@ -140,7 +131,7 @@ def _faults(written: BackendTlsValidation) -> Iterator[Problem]:
 
 def is_for_our_routes(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) -> bool:
     """Whether a route of a Gateway of ours goes to a Service that a policy is for."""
-    return bool(_ancestors(ref, list(read_targets(manifest)), lookups))
+    return bool(gateways_of(ref, list(read_targets(manifest)), lookups))
 
 
 def translate_backend_tls_policy(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) -> Fragment:
@@ -162,7 +153,7 @@ def translate_backend_tls_policy(ref: ObjectRef, manifest: JsonObject, lookups: 
     return Fragment(
         identity,
         problems=tuple(dict.fromkeys((*invalid, *about, *unresolved, *warnings))),
-        parts=tuple(StatusPart(each, "", said) for each in _ancestors(ref, targets, lookups)),
+        parts=tuple(StatusPart(each, "", said) for each in gateways_of(ref, targets, lookups)),
     )
 
 
@@ -193,7 +184,7 @@ def _said(
 def _judge(lookups: Lookups, ref: ObjectRef, target: PolicyTarget, seniority: Seniority) -> Iterator[Problem]:
     """Yield why a policy does not hold for a target."""
     what = f"{target.kind} {ref.namespace}/{target.name}"
-    if not _is_service(target):
+    if not is_service(target):
         yield not_found(target, f"{what}: policies hold for Services")
         return
     service = find_service(lookups, ref.namespace, target.name)
@@ -208,16 +199,3 @@ def _judge(lookups: Lookups, ref: ObjectRef, target: PolicyTarget, seniority: Se
     if (winner := next(older, None)) is not None:
         where = f"port {target.section} of {what}" if target.section else what
         yield outranked(target, where, BACKEND_TLS_POLICY.kind, winner.seniority, seniority)
-
-
-def _ancestors(ref: ObjectRef, targets: Sequence[PolicyTarget], lookups: Lookups) -> list[AncestorRef]:
-    """Return the Gateways of ours whose routes go to a Service that a policy is for."""
-    found: dict[AncestorRef, None] = {}
-    services = {service_name(ref.namespace, target.name) for target in targets if _is_service(target)}
-    routes = (
-        each for kind in ROUTES.values() for name in sorted(services) for each in lookups.find(kind, BY_SERVICE, name)
-    )
-    for parent in (parent for route in routes for parent in route.facts.parents):
-        if (gateway := find_gateway(parent, lookups)) is not None:
-            found[AncestorRef(GATEWAY_GROUP, GATEWAY.kind, *gateway)] = None
-    return sorted(found)

@@ -10,10 +10,25 @@ from typing import Final, NamedTuple
 from headgate.common.plugins.transformation.fault_injection import Abort, FaultInjectionConfig
 from headgate.common.problems import Problem
 from headgate.common.resources import GATEWAY_GROUP
-from headgate.common.table import Backend, BackendProtocol, Mirror, PluginUse, Retries, Timeouts
+from headgate.common.table import (
+    Backend,
+    BackendGroup,
+    BackendProtocol,
+    Mirror,
+    PluginUse,
+    Provenance,
+    Retries,
+    Timeouts,
+    Weighted,
+)
 from headgate.translator.dialects.gateway_api.gateways.client_certificate import with_certificate
 from headgate.translator.dialects.gateway_api.models.backend import BackendReference
 from headgate.translator.dialects.gateway_api.policies.backend_tls import tls_policy_of
+from headgate.translator.dialects.gateway_api.policies.backend_traffic import (
+    NO_TRAFFIC_POLICY,
+    TrafficPolicy,
+    traffic_policy_of,
+)
 from headgate.translator.dialects.gateway_api.routes.context import RouteContext
 from headgate.translator.fragments.fragment import BackendUse
 from headgate.translator.fragments.upstream_refs import RefusalRef, ResourceRef, ServicePortRef
@@ -59,6 +74,8 @@ class FoundService(NamedTuple):
     use: BackendUse
     policy: BackendPolicy | None = None
     """What policies say of it."""
+    traffic: TrafficPolicy = NO_TRAFFIC_POLICY
+    """The same of an XBackendTrafficPolicy."""
 
 
 class RuleBackends(NamedTuple):
@@ -69,10 +86,25 @@ class RuleBackends(NamedTuple):
     uses: tuple[BackendUse, ...]
     retries: Retries | None = None
     """By a policy for the only Service."""
+    budget: float | None = None
+    """Of retries, by policies."""
+    groups: tuple[BackendGroup, ...] = ()
+    """Of Services with sessions of their own."""
 
 
-def find_backends(destinations: Sequence[Destination], context: RouteContext, problems: list[Problem]) -> RuleBackends:
-    """Return where the requests of a rule go; what cannot be had is reported, and keeps its share."""
+def find_backends(
+    destinations: Sequence[Destination], context: RouteContext, problems: list[Problem], *, has_sessions: bool
+) -> RuleBackends:
+    """Return where the requests of a rule go; what cannot be had is reported, and keeps its share.
+
+    Args:
+        destinations: as they are written.
+        context: the route.
+        problems: where mistakes go.
+        has_sessions: the rule says how clients keep to a pod, whatever policies say.
+    """
+    budgets: list[float] = []
+    groups: list[BackendGroup] = []
     backends: list[Backend] = []
     uses: list[BackendUse] = []
     policies: list[BackendPolicy | None] = []
@@ -80,7 +112,10 @@ def find_backends(destinations: Sequence[Destination], context: RouteContext, pr
         found = find_service_port(one.written, one.field, context, problems)
         if found is not None and not one.is_refused:
             policies.append(found.policy)
-            backends.append(_backend(one, found))
+            budgets += () if found.traffic.budget is None else (found.traffic.budget,)
+            group = None if has_sessions else _group(one, found, context)
+            groups += () if group is None else (group,)
+            backends.append(_backend(one, found, group))
             uses.append(found.use)
         else:
             refused = refusal(context, one.field)
@@ -89,14 +124,31 @@ def find_backends(destinations: Sequence[Destination], context: RouteContext, pr
     if not any(one.weight for one in backends):
         return RuleBackends((), ())
     only = policies[0] if len(backends) == len(policies) == 1 else None
-    return RuleBackends(tuple(backends), tuple(uses), only.route.retries if only is not None else None)
+    retries = only.route.retries if only is not None else None
+    return RuleBackends(tuple(backends), tuple(uses), retries, min(budgets, default=None), tuple(groups))
 
 
-def _backend(one: Destination, found: FoundService) -> Backend:
+def _group(one: Destination, found: FoundService, context: RouteContext) -> BackendGroup | None:
+    """Return a Service as a group of its own, if clients keep to its pods."""
+    if found.traffic.stickiness is None:
+        return None
+    ref = context.ref
+    return BackendGroup(
+        key=f"gateway-api/{ref.cluster}/{ref.namespace}/{ref.resource}/{ref.name}/{one.field}",
+        weighted=Weighted(backends=(Backend(upstream=found.use.upstream.key),)),
+        stickiness=found.traffic.stickiness,
+        provenance=Provenance(
+            cluster=ref.cluster, kind=context.kind, namespace=ref.namespace, name=ref.name, rule=one.field
+        ),
+    )
+
+
+def _backend(one: Destination, found: FoundService, group: BackendGroup | None) -> Backend:
     """Return a Service as the table has it. Timeouts of a policy hold for its requests alone."""
     timeouts = found.policy.route.timeouts if found.policy is not None else None
     return Backend(
-        upstream=found.use.upstream.key,
+        upstream=found.use.upstream.key if group is None else "",
+        group=group.key if group is not None else "",
         weight=one.weight,
         plugins=one.way.plugins,
         mirrors=one.way.mirrors,
@@ -156,6 +208,7 @@ def find_service_port(
         problems.append(refuse("UnsupportedProtocol", f"{field}.port", message, port.app_protocol))
         return None
     policy = lookups.attached(BACKEND_POLICIES, ServicePortTarget(namespace, written.name, written.port))
+    traffic = traffic_policy_of(lookups, namespace, written.name) if context.stream is None else NO_TRAFFIC_POLICY
     named = (ref.cluster, namespace, written.name, written.port)
     protocol = _grpc_protocol(service, port, policy) if context.is_grpc else _stream_protocol(context, policy)
     secured = tls_policy_of(lookups, namespace, written.name, port.name) if context.stream is None else None
@@ -166,11 +219,11 @@ def find_service_port(
     if secured is not None and secured.tls is not None:
         override = Override.of(UpstreamPatch(tls=with_certificate(secured.tls, context.shown, lookups)))
         secure = OverriddenService(*named, _over_tls(protocol, port), policy is not None, override)
-        return FoundService(BackendUse(secure, f"{field}.name", f"{field}.port"), policy)
+        return FoundService(BackendUse(secure, f"{field}.name", f"{field}.port"), policy, traffic)
     upstream: ServicePortRef | OverriddenService = ServicePortRef(*named)
     if policy is not None or protocol is not None:
         upstream = OverriddenService(*named, protocol, has_policy=policy is not None)
-    return FoundService(BackendUse(upstream, f"{field}.name", f"{field}.port"), policy)
+    return FoundService(BackendUse(upstream, f"{field}.name", f"{field}.port"), policy, traffic)
 
 
 def _grpc_protocol(service: Service, port: ServicePort, policy: BackendPolicy | None) -> BackendProtocol:

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from headgate.common.problems import Problem
 from headgate.common.resources import JsonObject
-from headgate.common.table import Backend, PluginUse, Provenance, Retries, Route, Stickiness, Timeouts
+from headgate.common.table import Backend, BackendGroup, PluginUse, Provenance, Retries, Route, Stickiness, Timeouts
 from headgate.translator.dialects.gateway_api.gateways.client_certificate import certificate_of
 from headgate.translator.dialects.gateway_api.gateways.parameters import parameters_of
 from headgate.translator.dialects.gateway_api.models.route import RouteRule, RouteSettings, WeightedBackend
@@ -68,6 +68,7 @@ class _Served(NamedTuple):
     """Besides those of filters."""
     redirecting: Mapping[int, _OnTheWay] = {}
     """Backends, by their place, whose plugins depend on the listener where a client comes from."""
+    groups: tuple[BackendGroup, ...] = ()
     is_refused: bool = False
 
     @property
@@ -133,6 +134,7 @@ def translate_request_route(manifest: JsonObject, context: RouteContext, read_ru
         hosts=tuple(dict.fromkeys(claim.host for claim in claims)),
         routes=claims,
         backends=tuple(dict.fromkeys(use for rule in rules for use in rule.served.uses)) if claims else (),
+        entries=tuple(group for rule in rules for group in rule.served.groups) if claims else (),
         problems=tuple(dict.fromkeys(problems)),
         unmatched="next-host",
         inherits_tls=True,
@@ -177,7 +179,8 @@ def _follow(name: str, read: ReadRule, context: RouteContext, problems: list[Pro
         _destination(each, f"{field}.backendRefs[{i}]", way)
         for i, (each, way) in enumerate(zip(rule.backend_refs, ways, strict=True))
     ]
-    backends = find_backends(destinations, context, problems)
+    has_sessions = rule.session_persistence is not None
+    backends = find_backends(destinations, context, problems, has_sessions=has_sessions)
     followed = [way.filters for way in ways if way is not None]
     uses = (*filters.uses, *backends.uses, *(use for each in followed for use in each.uses))
     redirecting = {i: way for i, way in enumerate(ways) if way is not None and way.filters.depends_on_origin}
@@ -197,10 +200,11 @@ def _serve(
         () if is_answered else backends.backends,
         uses,
         timeouts_of(rule),
-        retries_of(rule, backends.retries),
+        retries_of(rule, backends.retries, backends.budget),
         stickiness_of(rule.session_persistence),
         () if is_answered or backends.backends else (NO_SERVICE,),
         redirecting,
+        backends.groups,
     )
 
 
