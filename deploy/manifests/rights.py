@@ -14,7 +14,16 @@ from typing import NamedTuple
 
 from deploy.manifests.render import CHART, ROOT
 
-from headgate.common.resources import ALL_KINDS, Kinds, Narrowing, OwnershipRule, ResourceKind, StatusShape, WatchMode
+from headgate.common.resources import (
+    ALL_KINDS,
+    GATEWAY_GROUP,
+    Kinds,
+    Narrowing,
+    OwnershipRule,
+    ResourceKind,
+    StatusShape,
+    WatchMode,
+)
 from headgate.watcher.settings import WatcherSettings
 
 BEGIN = "# `make manifests` writes what follows, from the kinds that are read."
@@ -129,7 +138,8 @@ def webhooks(kinds: Kinds = ALL_KINDS) -> list[Webhook]:
     for choice in kinds.choices:
         if choice[0].is_asked:
             kind = choice[0]
-            entries.setdefault(kind.dialect if kind.has_whole_group else kind.resource, []).append(kind)
+            is_of_several = kind.has_whole_group or kind.group == GATEWAY_GROUP
+            entries.setdefault(kind.dialect.replace("_", "-") if is_of_several else kind.resource, []).append(kind)
     return sorted((_webhook(name, rows) for name, rows in entries.items()), key=lambda one: not one.is_routing)
 
 

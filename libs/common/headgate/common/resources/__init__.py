@@ -34,6 +34,7 @@ from headgate.common.resources.core import (
 )
 from headgate.common.resources.gateway_api import (
     BACKEND_TLS_POLICY,
+    EXPERIMENTAL_GROUP,
     GATEWAY,
     GATEWAY_CLASS,
     GATEWAY_GROUP,
@@ -94,6 +95,7 @@ __all__ = [
     "CORE_KINDS",
     "ENDPOINTS",
     "ENDPOINT_SLICE",
+    "EXPERIMENTAL_GROUP",
     "GATEWAY",
     "GATEWAY_CLASS",
     "GATEWAY_CONSUMER",

@@ -4,6 +4,7 @@ from headgate.common.resources.kind import OwnershipRule, ResourceKind, StatusSh
 from headgate.common.resources.references import CONFIG_MAPS, ReferenceField, secret_field
 
 GATEWAY_GROUP = "gateway.networking.k8s.io"
+EXPERIMENTAL_GROUP = "gateway.networking.x-k8s.io"
 _VERSIONS = ("v1", "v1beta1")
 _DIALECT = "gateway_api"
 
@@ -17,6 +18,7 @@ GATEWAY_CLASS = ResourceKind(
     dialect=_DIALECT,
     ownership=OwnershipRule.REFERENCE,
     status=StatusShape.ACCEPTANCE,
+    is_asked=True,
     references=(ReferenceField(CONFIG_MAPS, ("spec", "parametersRef")),),
 )
 GATEWAY = ResourceKind(
@@ -29,6 +31,7 @@ GATEWAY = ResourceKind(
     ownership=OwnershipRule.REFERENCE,
     status_fields=("addresses",),  # a Gateway keeps those that it has
     status=StatusShape.LISTENERS,
+    is_asked=True,
     references=(
         secret_field("spec.listeners.*.tls.certificateRefs.*"),
         secret_field("spec.tls.backend.clientCertificateRef"),
@@ -58,6 +61,7 @@ def _route(resource: str, kind: str, *versions: str) -> ResourceKind:
         dialect=_DIALECT,
         ownership=OwnershipRule.GATEWAY,
         status=StatusShape.PARENTS,
+        is_asked=True,
     )
 
 
@@ -75,10 +79,11 @@ BACKEND_TLS_POLICY = ResourceKind(
     dialect=_DIALECT,
     ownership=OwnershipRule.REFERENCE,
     status=StatusShape.GATEWAY_ANCESTORS,
+    is_asked=True,
     references=(ReferenceField(CONFIG_MAPS, ("spec", "validation", "caCertificateRefs", "*")),),
 )
 TRAFFIC_POLICY = ResourceKind(
-    "gateway.networking.x-k8s.io",
+    EXPERIMENTAL_GROUP,
     "xbackendtrafficpolicies",
     "XBackendTrafficPolicy",
     ("v1alpha1",),
@@ -86,6 +91,7 @@ TRAFFIC_POLICY = ResourceKind(
     dialect=_DIALECT,
     ownership=OwnershipRule.REFERENCE,
     status=StatusShape.GATEWAY_ANCESTORS,
+    is_asked=True,
 )
 """Of the experimental channel."""
 REFERENCE_GRANT = ResourceKind(GATEWAY_GROUP, "referencegrants", "ReferenceGrant", _VERSIONS, short_names=("refgrant",))

@@ -14,7 +14,7 @@ from types import MappingProxyType
 
 from headgate.common.admission import Basis, Finding, Opinion, Outcome, Proposal
 from headgate.common.problems import Problem, Severity
-from headgate.common.resources import ObjectRef
+from headgate.common.resources import EXPERIMENTAL_GROUP, GATEWAY_GROUP, ObjectRef
 from headgate.translator.admission.dry_world import DryWorld
 from headgate.translator.assembly.assembly import Assembly, field_at_fault
 from headgate.translator.assembly.conditions import say_fault
@@ -39,6 +39,10 @@ _OF_ITSELF = frozenset({"CatchAllDisabled", "ForbiddenText", "ForbiddenAnnotatio
 """Found only beside the object's class and the operator's options, and about nothing but the object itself."""
 _REFUSED_IF_NEW = frozenset({"CatchAllDisabled", "PathTypeMismatch"})
 """Warnings of objects that are there, and errors of those that are not."""
+_SPEAKS_BY_CONDITIONS = frozenset((GATEWAY_GROUP, EXPERIMENTAL_GROUP))
+"""Groups whose specification has what is wrong with an object told by its conditions: it has to be let in for that."""
+_MALFORMED = frozenset(("InvalidValue", "Required", "WrongType"))
+"""Reasons of what the definitions of these groups do not take either."""
 _INDEXES = re.compile(r"\[\d+\]")
 
 
@@ -54,6 +58,8 @@ def examine(translation: Translation, proposal: Proposal) -> Opinion:
     if proposal.is_update and any(_is_error(finding) for finding in found):
         found = _compare(found, _find_before(translation, proposal))
     found = [finding for finding in found if finding.problem.severity is not Severity.INFO]
+    if proposal.ref.group in _SPEAKS_BY_CONDITIONS:
+        found = [_unless_malformed(finding) for finding in found]
     found.sort(key=lambda finding: (not _is_error(finding), not finding.is_new))
     said = (one.model_copy(update={"problem": translation.as_written(one.problem)}) for one in found[:MAX_FINDINGS])
     return Opinion(outcome=Outcome.JUDGED, findings=tuple(said), omitted=max(0, len(found) - MAX_FINDINGS))
@@ -65,6 +71,14 @@ def _named(translation: Translation, proposal: Proposal) -> dict[ObjectRef, Judg
     unknown = (one for one in proposal.named if world.get(one.ref) is None)
     found = ((one.ref, world.inspect(one.ref, one.object)) for one in unknown)
     return {ref: inspected.judged for ref, inspected in found if inspected is not None}
+
+
+def _unless_malformed(finding: Finding) -> Finding:
+    """Return a finding as a warning, unless it says that the object is none of its kind."""
+    problem = finding.problem
+    if problem.severity is not Severity.ERROR or (finding.basis is Basis.OWN and problem.reason in _MALFORMED):
+        return finding
+    return finding.model_copy(update={"problem": problem.model_copy(update={"severity": Severity.WARNING})})
 
 
 def _is_error(finding: Finding) -> bool:
