@@ -52,11 +52,12 @@ class Stack:
         environment: Mapping[str, str] | None = None,
         wait_until_ready: bool = True,
         start_within_s: float = START_S,
+        has_console: bool = False,
     ) -> None:
         self._temporary = tempfile.TemporaryDirectory(prefix="headgate-stack-") if data_dir is None else None
         self.data_dir = data_dir or Path(self._temporary.name if self._temporary else "")
         self.http_port, self.https_port, self.admin_port = free_ports(3)
-        self.console_port = 0
+        self.console_port = free_ports(1)[0] if has_console else 0
         """0: no console."""
         source = [f"--manifests={manifests}"] if manifests else []
         source += [f"--kubeconfig={kubeconfig}"] if kubeconfig else []
