@@ -5,6 +5,7 @@ import json
 import logging
 import secrets
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
@@ -114,10 +115,11 @@ async def stream(view: LiveView, request: web.Request) -> web.StreamResponse:
     last = request.headers.get("Last-Event-ID", "")
     response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"})
     await response.prepare(request)
-    async for one in view.happenings(int(last) if last.isdecimal() else None):
-        if one.kind in wanted:
-            data = json.dumps(one.data, default=str)
-            await response.write(f"id: {one.number}\nevent: {one.kind}\ndata: {data}\n\n".encode())
+    with suppress(ConnectionError):  # the client has left
+        async for one in view.happenings(int(last) if last.isdecimal() else None):
+            if one.kind in wanted:
+                data = json.dumps(one.data, default=str)
+                await response.write(f"id: {one.number}\nevent: {one.kind}\ndata: {data}\n\n".encode())
     return response
 
 
@@ -144,6 +146,8 @@ async def tail(view: LiveView, request: web.Request) -> web.StreamResponse:
         async for one in view.taps.watch(tap):
             said = {name: getattr(one, name) for name in one.__struct_fields__ if name != "taps"}
             await response.write(f"event: request\ndata: {json.dumps(said)}\n\n".encode())
+    except ConnectionError:
+        pass  # the client has left
     except (InvalidRequest, StoreError) as error:
         await response.write(f"event: trouble\ndata: {json.dumps({'detail': str(error)})}\n\n".encode())
     return response

@@ -18,7 +18,8 @@ function become(old, wanted) {
   if (old.nodeType === Node.TEXT_NODE) { if (old.data !== wanted.data) old.data = wanted.data; return; }
   if (old.nodeType !== Node.ELEMENT_NODE) return;
   if (old === document.activeElement || old.nodeName === "INPUT" || old.nodeName === "DETAILS") return;
-  for (const { name } of [...old.attributes]) if (!wanted.hasAttribute(name) && name !== "style") old.removeAttribute(name);
+  const ours = ["style", "data-extra"];
+  for (const { name } of [...old.attributes]) if (!wanted.hasAttribute(name) && !ours.includes(name)) old.removeAttribute(name);
   for (const { name, value } of wanted.attributes) if (old.getAttribute(name) !== value) old.setAttribute(name, value);
   const kept = Number(old.dataset?.extra || 0);
   const before = [...old.childNodes], after = [...wanted.childNodes];
@@ -69,9 +70,10 @@ if (long) {
   const first = body.rows.length;
   let loading = false;
   const end = document.createElement("div");
-  long.after(end);
+  document.getElementById("main").after(end);
+  const isNear = () => end.getBoundingClientRect().top < innerHeight + 1200;
   async function more() {
-    if (loading || body.rows.length >= total) return;
+    if (loading || body.rows.length >= total || !isNear()) return;
     loading = true;
     const answer = await fetch(`${long.dataset.rows}&after=${body.rows.length}`);
     if (answer.ok) {
@@ -81,8 +83,10 @@ if (long) {
       body.dataset.extra = body.rows.length - first;
     }
     loading = false;
+    if (answer.ok) more();
   }
-  new IntersectionObserver((seen) => { if (seen[0].isIntersecting) more(); }, { rootMargin: "800px" }).observe(end);
+  addEventListener("scroll", more, { passive: true });
+  more();
 }
 
 // Finding
