@@ -18,6 +18,8 @@ class Spot(NamedTuple):
     """Of all routes there, before their own, as the dialect names them."""
     tls_options: str = ""
     """Of routes that say nothing of TLS, as the dialect names it."""
+    refused_escapes: tuple[str, ...] = ()
+    """Two hexadecimal digits each: requests whose paths have one of these escapes are refused."""
     observed: Observed = Observed()
 
     def key(self, host: str) -> str:

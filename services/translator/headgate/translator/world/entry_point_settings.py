@@ -27,6 +27,16 @@ _OWN: Final = {one.name: one.protocol for one in OWN_ENTRY_POINTS}
 _EVERYBODY: Final = ("0.0.0.0/0", "::/0")
 _UNDERSCORES: Final = {"keep": "allow", "delete": "drop", "reject": "refuse"}
 _HTTPS: Final = 443
+ESCAPES: Final = {
+    "allow_encoded_slash": "2F",
+    "allow_encoded_back_slash": "5C",
+    "allow_encoded_null_character": "00",
+    "allow_encoded_semicolon": "3B",
+    "allow_encoded_percent": "25",
+    "allow_encoded_question_mark": "3F",
+    "allow_encoded_hash": "23",
+}
+"""What each field of `encodedCharacters` is about."""
 
 
 def _alias(name: str) -> str:
@@ -62,6 +72,23 @@ class DefaultTls(Written):
     domains: list[Any] = Field(default=[], description="Without effect.")
 
 
+class EncodedCharacters(Written):
+    """Escapes that paths may have."""
+
+    allow_encoded_slash: bool = Field(default=True, description="%2F")
+    allow_encoded_back_slash: bool = Field(default=True, description="%5C")
+    allow_encoded_null_character: bool = Field(default=True, description="%00, which gateways may refuse themselves")
+    allow_encoded_semicolon: bool = Field(default=True, description="%3B")
+    allow_encoded_percent: bool = Field(default=True, description="%25")
+    allow_encoded_question_mark: bool = Field(default=True, description="%3F")
+    allow_encoded_hash: bool = Field(default=True, description="%23")
+
+    @property
+    def refused(self) -> tuple[str, ...]:
+        """The escapes that paths may not have, two hexadecimal digits each."""
+        return tuple(code for field, code in ESCAPES.items() if not getattr(self, field))
+
+
 class HttpOptions(Written):
     """What holds for requests."""
 
@@ -70,7 +97,7 @@ class HttpOptions(Written):
     tls: DefaultTls | None = Field(default=None, description="Routes without tls have it here too.")
     max_header_bytes: int | None = Field(default=None, ge=1024, le=1024 * 1024, description="Of a request's head.")
     underscore_headers_strategy: Literal["keep", "delete", "reject"] | None = None
-    encoded_characters: dict[str, Any] = Field(default={}, description="Without effect.")
+    encoded_characters: EncodedCharacters = EncodedCharacters()
     encode_query_semicolons: bool = Field(default=False, description="Without effect.")
     sanitize_path: bool = Field(default=True, description="Without effect.")
 
@@ -220,6 +247,7 @@ def _with_options(point: EntryPoint, written: EntryPointSettings, ports: Mapping
         middlewares=http.middlewares,
         speaks_tls=tls is not None,
         tls_options=tls.options if tls is not None else "",
+        refused_escapes=http.encoded_characters.refused,
         observed=Observed(written.observability.access_logs, written.observability.tracing),
         udp_timeout_s=written.udp.timeout,
     )

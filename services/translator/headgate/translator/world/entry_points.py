@@ -58,6 +58,8 @@ class EntryPoint(NamedTuple):
     """Whether routes without TLS have it here."""
     tls_options: str = ""
     """TLSOption of these."""
+    refused_escapes: tuple[str, ...] = ()
+    """Two hexadecimal digits each: requests whose paths have one of these escapes are refused."""
     observed: Observed = Observed()
     udp_timeout_s: float | None = None
     """After which sessions end."""

@@ -95,6 +95,26 @@ async def test_a_middleware_of_an_entry_point_that_is_missing_closes_the_routes_
         assert one.proxy.errors(closed) == ["MiddlewareNotFound"]
 
 
+@pytest.mark.parametrize("kind", ["ingress", "route", "layers"])
+async def test_escapes_that_an_entry_point_does_not_allow_are_refused_there_alone(kind: str) -> None:
+    async with site(http={"encodedCharacters": {"allowEncodedSlash": False, "allowEncodedHash": False}}) as one:
+        where = {"entryPoints": ["web", "api"]}
+        if kind == "ingress":
+            named = {"traefik.ingress.kubernetes.io/router.entrypoints": "web,api"}
+            one.proxy.apply(ingress("web", host=HOST, service="one", annotations=named))
+        elif kind == "route":
+            one.proxy.apply(middleware("own", replacePath={"path": "/"}))
+            one.proxy.apply(route({**ANY, "middlewares": [{"name": "own"}]}, spec=where))
+        else:
+            one.proxy.apply(route({"match": f"Host(`{HOST}`)", "kind": "Rule"}, name="above", spec=where))
+            one.proxy.apply(
+                route(rule("PathPrefix(`/`)", {"name": "one", "port": 80}), spec={"parentRefs": [{"name": "above"}]})
+            )
+        paths = ["/foo", "/foo%2F", "/foo%2fbar", "/foo%23", "/foo%3F", "/foo?%2F"]
+        assert [(await one.ask(path=path)).status for path in paths] == [200, 400, 400, 400, 200, 200]
+        assert [await one.proxy.status(path) for path in paths] == [200] * 6
+
+
 async def test_routes_without_tls_have_that_of_their_entry_point() -> None:
     async with site(http={"tls": {"options": "default-modern@kubernetescrd"}}) as one:
         one.proxy.apply(route(ANY, spec={"entryPoints": ["api"]}))

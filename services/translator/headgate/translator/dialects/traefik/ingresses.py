@@ -15,6 +15,7 @@ from headgate.translator.dialects.traefik.models.service import LoadBalancer
 from headgate.translator.dialects.traefik.references import BadReference, find_provided
 from headgate.translator.dialects.traefik.routes.entry_points import spots_of
 from headgate.translator.dialects.traefik.routes.observed import observed
+from headgate.translator.dialects.traefik.routes.on_spot import made_of_spot
 from headgate.translator.dialects.traefik.rules import RuleError, alternatives, parse_rule
 from headgate.translator.dialects.traefik.services.sticky import stickiness_of
 from headgate.translator.dialects.traefik.services.upstreams import BadService, upstream_of
@@ -70,7 +71,7 @@ class _Reading:
 
     def _routing(self, spot: Spot, tls: TlsPolicy | None) -> IngressRouting:
         problems, lookups, field = self._problems, self._lookups, _field("router.middlewares")
-        before = follow_provided(spot.middlewares, _ENTRY_POINTS, lookups, problems)
+        before = made_of_spot(spot, _ENTRY_POINTS, lookups, problems)
         named, namespace = self._said.get("middlewares", ()), self._question.namespace
         own = follow_provided(named, field, lookups, problems, own=namespace)
         made = None if before is None or own is None else before.before(own)

@@ -1,6 +1,7 @@
 """Middlewares that guard servers and calls: `circuitBreaker`, `encodedCharacters`, `grpcWeb`, `passTLSClientCert`."""
 
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Any
 
 from headgate.common.plugins.limits.circuit_breaker import CircuitBreakerConfig
 from headgate.common.plugins.security.client_certificate import ClientCertificateConfig
@@ -15,16 +16,7 @@ from headgate.translator.dialects.traefik.models.exchanges import (
     PassTlsClientCert,
 )
 from headgate.translator.dialects.traefik.models.rewriting import EncodedCharacters
-
-_ENCODED: Final = {
-    "allow_encoded_slash": "2[Ff]",
-    "allow_encoded_back_slash": "5[Cc]",
-    "allow_encoded_null_character": "00",
-    "allow_encoded_semicolon": "3[Bb]",
-    "allow_encoded_percent": "25",
-    "allow_encoded_question_mark": "3[Ff]",
-    "allow_encoded_hash": "23",
-}
+from headgate.translator.world.entry_point_settings import ESCAPES
 
 
 def circuit_breaker(written: CircuitBreaker, making: Making) -> tuple[PluginUse, ...]:
@@ -43,10 +35,14 @@ def circuit_breaker(written: CircuitBreaker, making: Making) -> tuple[PluginUse,
 
 def encoded_characters(written: EncodedCharacters, making: Making) -> tuple[PluginUse, ...]:
     """Refuse paths with some encoded characters."""
-    refused = [code for field, code in _ENCODED.items() if not getattr(written, field)]
-    if not refused:
+    return refuse_escapes([code for field, code in ESCAPES.items() if not getattr(written, field)])
+
+
+def refuse_escapes(codes: Sequence[str]) -> tuple[PluginUse, ...]:
+    """Refuse paths with some escapes, each of two hexadecimal digits."""
+    if not codes:
         return ()
-    rule = f"%({'|'.join(refused)})"
+    rule = f"%(?i:{'|'.join(codes)})"
     return (PluginUse.of(UriBlockerConfig(block_rules=(rule,), only_path=True, rejected_code=400)),)
 
 

@@ -69,4 +69,9 @@ def _spot(point: EntryPoint, has_tls: bool) -> Spot:
 
 def _spot_of(point: EntryPoint) -> Spot:
     """Return what an entry point says of all routes on it."""
-    return Spot(middlewares=point.middlewares, tls_options=point.tls_options, observed=point.observed)
+    return Spot(
+        middlewares=point.middlewares,
+        tls_options=point.tls_options,
+        refused_escapes=point.refused_escapes,
+        observed=point.observed,
+    )
