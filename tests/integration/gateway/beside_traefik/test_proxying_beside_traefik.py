@@ -84,9 +84,10 @@ def _server(got: list[tuple[str, bytes]]) -> Callable[[Conversation], Awaitable[
             head, body = await conversation.request()
             line = head.decode().partition("\r\n")[0]
             got.append((line, body))
-            answer = ANSWERS.get(line.split()[1])
-            if answer is None:
+            path = line.split()[1]
+            if path == "/none":
                 return
+            answer = ANSWERS.get(path, ANSWERS["/sized"])
             is_head = line.startswith("HEAD ")
             await conversation.send((answer.partition("\r\n\r\n")[0] + "\r\n\r\n" if is_head else answer).encode())
 
@@ -149,3 +150,35 @@ async def test_requests_and_answers_pass_alike(name: str, both: tuple[Side, Side
         assert (theirs, ours) == ((["501"], []), (["405"], []))
         return
     assert ours == theirs
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/a/../b/./c/../d/",
+        "/a/b/../",
+        "/a/..",
+        "/./a",
+        "/a/%252E%252E/%252E%252E/b/",
+        "/foo%20bar",
+        "/foo%2Fbar",
+        "/foo%20%2Fbar",
+        "/%3A%2F%2F",
+        "/ws/http%3A%2F%2Ftest",
+        "/a%23b%25%3F",
+        "/a;b[c]",
+        "/a?b?c=%41&&d",
+    ],
+)
+async def test_paths_arrive_alike(path: str, both: tuple[Side, Side]) -> None:
+    theirs, ours = [await _exchange(side, f"GET {path} HTTP/1.1\r\nHost: h\r\n\r\n") for side in both]
+    assert ours == theirs
+    assert ours[0][0] == "200"
+
+
+@pytest.mark.parametrize(
+    "path", ["/../../b/", "/a/../../b/../c/", "/a/%2E%2E/%2E%2E/b/", "/a/..%2Fb/", "/a/../b/%41//%2f/"]
+)
+async def test_paths_that_may_be_read_in_two_ways_are_refused_here(path: str, both: tuple[Side, Side]) -> None:
+    theirs, ours = [await _exchange(side, f"GET {path} HTTP/1.1\r\nHost: h\r\n\r\n") for side in both]
+    assert (theirs[0][0], ours[0][0]) == ("200", "400")
