@@ -48,6 +48,20 @@ async def test_connection_ends_after_its_number_of_requests() -> None:
         assert answer.count(b"Connection: close") == 1
 
 
+async def test_connection_ends_behind_the_first_answer_when_it_is_old() -> None:
+    async with proxied(config=ProxyConfig(keep_alive_time_s=0.3)) as proxy:
+        client = await proxy.connect()
+        await client.send(GET)
+        assert b"Connection: close" not in (await client.answer())[0]
+        async with asyncio.timeout(5):
+            head = b""
+            while b"Connection: close" not in head:
+                await asyncio.sleep(0.1)
+                await client.send(GET)
+                head = (await client.answer())[0]
+        assert await client.reader.read() == b""
+
+
 @pytest.mark.parametrize("bytewise", [False, True], ids=["whole", "bytewise"])
 async def test_pipelined_requests_are_answered_in_order(bytewise: bool) -> None:
     async def script(conversation: Conversation) -> None:

@@ -59,6 +59,8 @@ class ClientConnections(Entry):
     body_timeout_s: float | None = Field(default=None, gt=0, le=3600)
     idle_timeout_s: float | None = Field(default=None, gt=0, le=3600)
     keep_alive_requests: int | None = Field(default=None, ge=1)
+    keep_alive_time_s: float | None = Field(default=None, gt=0, le=30 * 24 * 3600)
+    """How old a connection of HTTP/1 may be when a request comes, before it is closed behind the answer."""
     max_head: int | None = Field(default=None, ge=1024, le=1024 * 1024)
     """Bytes of a request's head (431)."""
     max_streams: int | None = Field(default=None, ge=1, le=1024)

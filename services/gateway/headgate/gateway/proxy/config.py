@@ -77,7 +77,9 @@ class ProxyConfig:
     body_timeout_s: float = 60.0
     """Between two reads of a request's body (408); a client that takes nothing for so long is reset."""
     keep_alive_requests: int = 100_000
-    """Requests on one client connection before it is closed."""
+    """Requests on one client connection of HTTP/1 before it is closed."""
+    keep_alive_time_s: float = 0.0
+    """How old one may be when a request comes, before it is closed behind the answer; 0 is any age."""
 
     connect_timeout_s: float = 5.0
     send_timeout_s: float = 60.0

@@ -143,7 +143,7 @@ class Transport(Written):
 
     responding_timeouts: RespondingTimeouts = RespondingTimeouts()
     keep_alive_max_requests: int = Field(default=0, ge=0, description="Requests of a connection; 0: any number.")
-    keep_alive_max_time: Seconds | None = Field(default=None, description="Without effect.")
+    keep_alive_max_time: Seconds | None = Field(default=None, description="Age of a connection; 0: any.")
     life_cycle: dict[str, Any] = Field(default={}, description="Without effect: gateways have settings of their own.")
 
 
@@ -271,6 +271,7 @@ def _connections(name: str, written: EntryPointSettings) -> ClientConnections:
         "body_timeout_s": timeouts.read_timeout or None,
         "idle_timeout_s": timeouts.idle_timeout or None,
         "keep_alive_requests": transport.keep_alive_max_requests or None,
+        "keep_alive_time_s": transport.keep_alive_max_time or None,
         "max_head": written.http.max_header_bytes,
         "max_streams": written.http2.max_concurrent_streams,
         "underscore_names": _UNDERSCORES.get(written.http.underscore_headers_strategy or ""),

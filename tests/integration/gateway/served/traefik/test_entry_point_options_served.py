@@ -1,5 +1,6 @@
 """What settings say of entry points: redirections, middlewares, TLS, trust and timeouts, to the wire."""
 
+import asyncio
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -149,3 +150,29 @@ async def test_connections_end_after_a_number_of_requests() -> None:
     async with site(transport={"keepAliveMaxRequests": 1}) as one:
         one.proxy.apply(route(ANY, spec={"entryPoints": ["api"]}))
         assert (await one.ask())["connection"] == "close"
+
+
+async def test_connections_end_when_they_are_old() -> None:
+    async with site(transport={"keepAliveMaxTime": "300ms"}) as one:
+        one.proxy.apply(route(ANY, spec={"entryPoints": ["api"]}))
+        client = await one.connect()
+        await client.send(asking())
+        got = await read_answer(client)
+        assert got["connection"] == ""
+        async with asyncio.timeout(5):
+            while got["connection"] != "close":
+                await asyncio.sleep(0.1)
+                await client.send(asking())
+                got = await read_answer(client)
+        assert got.body == b"one"
+        assert await client.reader.read() == b""
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET / HTTP/1.1\r\n"])
+async def test_heads_have_to_come_in_time(sent: bytes) -> None:
+    async with site(transport={"respondingTimeouts": {"readTimeout": "300ms"}}) as one:
+        one.proxy.apply(route(ANY, spec={"entryPoints": ["api"]}))
+        client = await one.connect()
+        await client.send(sent)
+        got = await asyncio.wait_for(client.reader.read(), 5)
+        assert got.startswith(b"HTTP/1.1 408 ") if sent else got == b""

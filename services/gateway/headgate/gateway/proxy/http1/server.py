@@ -50,6 +50,7 @@ class ClientConnection(ClosingSide):
         "_reading_paused",
         "_requests",
         "_scheme",
+        "_since",
         "_taken",
         "_turn",
         "_waits_for_turn",
@@ -79,6 +80,7 @@ class ClientConnection(ClosingSide):
         """Requests that are here are read in a later turn."""
         self._reading_paused = False
         self._eof = False
+        self._since = context.clock.now
         self._idle_until = 0.0
         """When the connection has rested for too long."""
         self._minor = 1
@@ -247,6 +249,7 @@ class ClientConnection(ClosingSide):
             b"close" in options
             or (minor == 0 and b"keep-alive" not in options)
             or found.count >= self._context.config.keep_alive_requests
+            or self._is_old()
         )
         path = target.partition(b"?")[0] if _QUESTION_MARK in target else target
         exchange = self._exchange
@@ -263,6 +266,10 @@ class ClientConnection(ClosingSide):
             exchange.refuse(200, "the server as a whole", _ALLOWED)
         else:
             exchange.dispatch(path, b"", done=True)
+
+    def _is_old(self) -> bool:
+        longest = self._context.config.keep_alive_time_s
+        return 0.0 < longest <= self._context.clock.now - self._since
 
     def _start_body(self, found: RequestReader, path: bytes) -> None:
         """Start a request with a body, with what is there of it."""
