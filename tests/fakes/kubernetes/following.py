@@ -21,6 +21,7 @@ from headgate.common.resources import (
     SECRET,
     SERVICE,
     SERVICE_EXPORT,
+    SERVICE_IMPORT,
     TRAEFIK_KINDS,
     ResourceKind,
 )
@@ -111,7 +112,7 @@ def follow_kinds(api: FakeKubernetes, tmp_path: Path, scope: KubernetesScope | N
 def settled(seen: Following, *kinds: ResourceKind) -> bool:
     """Whether each kind was listed or found unavailable."""
     common = (INGRESS, INGRESS_CLASS, SERVICE, ENDPOINT_SLICE, ENDPOINTS, NAMESPACE, SECRET, LEGACY_INGRESS)
-    wanted = kinds or (*common, SERVICE_EXPORT, *CUSTOM_KINDS)
+    wanted = kinds or (*common, SERVICE_EXPORT, SERVICE_IMPORT, *CUSTOM_KINDS)
     return set(wanted) <= {event.kind for event in seen.log if isinstance(event, Listed | Unavailable)}
 
 

@@ -39,16 +39,17 @@ class Applied:
         self._translation.activate("a")
         self._keys: set[tuple[EntryKind, str]] = set()
 
-    def apply(self, *manifests: Any) -> None:
+    def apply(self, *manifests: Any, cluster: str = "a") -> None:
         """Make or change objects, and serve what becomes of them."""
         for manifest in manifests:
-            self._translation.apply(applied(manifest))
+            self._translation.apply(applied(manifest, cluster))
+        self._translation.activate(cluster)
         self._serve()
 
-    def delete(self, *manifests: Any) -> None:
+    def delete(self, *manifests: Any, cluster: str = "a") -> None:
         """Delete objects, and serve what is left."""
         for manifest in manifests:
-            self._translation.apply(deleted(manifest))
+            self._translation.apply(deleted(manifest, cluster))
         self._serve()
 
     def _serve(self) -> None:

@@ -122,6 +122,24 @@ def service_export(name: str = "web", *, namespace: str = "default") -> Any:
     }
 
 
+def service_import(name: str = "web", *, port: int = 80, namespace: str = "default", **fields: Any) -> Any:
+    """Return a ServiceImport with a port."""
+    return {
+        "apiVersion": "multicluster.x-k8s.io/v1beta1",
+        "kind": "ServiceImport",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"type": "ClusterSetIP", "ports": [{"name": "http", "port": port, **fields}]},
+    }
+
+
+def imported_slice(name: str, *addresses: str, source: str, port: int = 8080) -> Any:
+    """Return a slice that a controller made for a ServiceImport, of endpoints in another cluster."""
+    made = endpoint_slice(name, *addresses, port=port)
+    labels = {"multicluster.kubernetes.io/service-name": name, "multicluster.kubernetes.io/source-cluster": source}
+    metadata = {"name": f"imported-{name}-{source}", "namespace": "default", "labels": labels}
+    return {**made, "metadata": metadata}
+
+
 def ingress_class(name: str, controller: str = "headgate.dev/ingress-controller", **metadata: Any) -> Any:
     """Return an IngressClass; `metadata` goes into its metadata."""
     return {

@@ -12,7 +12,7 @@ from headgate.translator.status.conditions import Facts
 from headgate.translator.status.desired import report, to_update
 from headgate.translator.translation import Translation
 from headgate.translator.world.settings import DEFAULT_SETTINGS, TranslationSettings
-from headgate.watcher.status.conditions import acceptance_status
+from headgate.watcher.status.conditions import acceptance_status, export_status
 from headgate.watcher.status.parts import gateway_ancestors_status, listeners_status, parents_status
 
 GROUP = "gateway.networking.k8s.io"
@@ -25,6 +25,7 @@ _WRITERS = {
     StatusShape.LISTENERS: listeners_status,
     StatusShape.PARENTS: parents_status,
     StatusShape.GATEWAY_ANCESTORS: gateway_ancestors_status,
+    StatusShape.EXPORT: export_status,
 }
 
 
@@ -175,10 +176,11 @@ class Cluster:
         self.translation.activate("a")
         self.apply(gateway_class(), *manifests)
 
-    def apply(self, *manifests: Any) -> None:
+    def apply(self, *manifests: Any, cluster: str = "a") -> None:
         """Make or change objects."""
         for manifest in manifests:
-            self.translation.apply(applied(manifest))
+            self.translation.apply(applied(manifest, cluster))
+        self.translation.activate(cluster)
         self._settle()
 
     def delete(self, *manifests: Any) -> None:

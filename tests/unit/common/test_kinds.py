@@ -24,6 +24,7 @@ STATUS_FIELDS = {
     StatusShape.INGRESS: "`status.loadBalancer.ingress`",
     StatusShape.ACCEPTANCE: "| GatewayClass | `status.conditions`",
     StatusShape.CONDITIONS: "`status.conditions`",
+    StatusShape.EXPORT: "| ServiceExport | `status.conditions`",
     StatusShape.PREFIXED_CONDITIONS: "`headgate.dev/Accepted`",
     StatusShape.ANCESTORS: "`status.ancestors`",
     StatusShape.GATEWAY_ANCESTORS: "`status.ancestors`",

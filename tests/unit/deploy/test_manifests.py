@@ -62,6 +62,7 @@ ROUTING = {
     "gateway.networking.k8s.io/referencegrants": LISTED,
     "headgate.dev/plugins": READ,
     "headgate.dev/plugins/status": ("patch",),
+    "multicluster.x-k8s.io/serviceimports": LISTED,
     "apisix.apache.org/*": READ,
     "apisix.apache.org/*/status": ("patch",),
     "traefik.io/*": READ,
@@ -75,7 +76,8 @@ OF_THE_CLUSTER = {
     "namespaces": LISTED,
     "gateway.networking.k8s.io/gatewayclasses": READ,
     "gateway.networking.k8s.io/gatewayclasses/status": ("patch",),
-    "multicluster.x-k8s.io/serviceexports": LISTED,
+    "multicluster.x-k8s.io/serviceexports": READ,
+    "multicluster.x-k8s.io/serviceexports/status": ("patch",),
 }
 LEASE = {"coordination.k8s.io/leases headgate-watcher": ("get", "patch")}
 CERTIFICATE = {"secrets headgate-admission": ("get", "patch")}

@@ -71,6 +71,12 @@ class ConditionType(StrEnum):
     """True for a listener that another one leaves no room for."""
     PARTIALLY_INVALID = "PartiallyInvalid"
     """True for a route of which some rules cannot be served."""
+    VALID = "Valid"
+    """A ServiceExport names a Service that can be exported."""
+    READY = "Ready"
+    """What it names is joined with what other clusters export."""
+    CONFLICT = "Conflict"
+    """True for a ServiceExport whose Service is another one than those of its name elsewhere."""
     SUPPORTED_VERSION = "SupportedVersion"
     """Whether the installed version of Gateway API is one that a GatewayClass' controller knows."""
 

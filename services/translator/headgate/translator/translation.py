@@ -27,6 +27,7 @@ from headgate.translator.objects.life_cycle import check_object, is_ours, refuse
 from headgate.translator.objects.nginx_prefix import problem_as_written, with_prefix
 from headgate.translator.sources.certificates import CERTIFICATE
 from headgate.translator.sources.endpoints import ENDPOINT_SLICES, LEGACY_ENDPOINTS
+from headgate.translator.sources.imports import SERVICE_IMPORTS
 from headgate.translator.sources.ordered import ACCOUNTS, CHALLENGES, ORDERED_CERTIFICATES
 from headgate.translator.sources.policies import OWNERSHIP, ObjectTarget
 from headgate.translator.sources.services import SERVICES
@@ -41,7 +42,7 @@ from headgate.translator.world.settings import DEFAULT_SETTINGS, TranslationSett
 from headgate.translator.world.world import Check, KindKey, StoredKind, World
 
 _TABLE_KINDS: tuple[StoredKind[Any], ...] = (
-    *(SERVICES, ENDPOINT_SLICES, LEGACY_ENDPOINTS, SERVICE_EXPORTS),
+    *(SERVICES, ENDPOINT_SLICES, LEGACY_ENDPOINTS, SERVICE_EXPORTS, SERVICE_IMPORTS),
     *(ORDERED_CERTIFICATES, ACCOUNTS),
 )
 

@@ -18,6 +18,7 @@ from headgate.common.resources import (
     GATEWAY_KINDS,
     OLDER_TRAEFIK_KINDS,
     PLUGIN,
+    SERVICE_IMPORT,
     TRAEFIK_KINDS,
     ObjectRef,
     ResourceKind,
@@ -63,7 +64,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
     account = RoleHolder.of(ROLE, TENANT)
     async with FakeKubernetes() as api, real_bus() as (server, bus):
         api.accounts[TOKEN] = account
-        for kind in (PLUGIN, *GATEWAY_KINDS, *APISIX_KINDS, *TRAEFIK_KINDS, *OLDER_TRAEFIK_KINDS):
+        for kind in (PLUGIN, SERVICE_IMPORT, *GATEWAY_KINDS, *APISIX_KINDS, *TRAEFIK_KINDS, *OLDER_TRAEFIK_KINDS):
             resource = Resource(kind.group, kind.resource, kind.kind, kind.namespaced, is_custom=True)
             api.install(f"{kind.group}/{kind.versions[0]}", resource)
         for namespace in (TENANT, OTHER):

@@ -18,6 +18,7 @@ from headgate.common.resources import (
     SECRET,
     SERVICE,
     SERVICE_EXPORT,
+    SERVICE_IMPORT,
 )
 from headgate.watcher.sources import Applied, Deleted
 from headgate.watcher.sources.kubernetes.source import KubernetesScope
@@ -70,7 +71,7 @@ async def test_namespaces_are_read_each_by_itself_and_reported_as_one(tmp_path: 
             await seen.until(lambda: settled(seen))
             assert [len(listed.objects) for listed in seen.listed(INGRESS)] == [2]
             assert set(seen.state[INGRESS]) == {("one", "a"), ("two", "a")}
-            assert seen.unavailable.keys() == {NAMESPACE, INGRESS_CLASS, SERVICE_EXPORT, *CUSTOM_KINDS}
+            assert seen.unavailable.keys() == {NAMESPACE, INGRESS_CLASS, SERVICE_EXPORT, SERVICE_IMPORT, *CUSTOM_KINDS}
             api.apply(ingress("b", namespace="two"))
             api.apply(ingress("b", namespace="three"))
             await seen.until(lambda: ("two", "b") in seen.state[INGRESS])

@@ -22,6 +22,7 @@ from headgate.common.resources import (
     SECRET,
     SERVICE,
     SERVICE_EXPORT,
+    SERVICE_IMPORT,
     ResourceKind,
 )
 from headgate.watcher.sources import Listed
@@ -42,6 +43,7 @@ async def test_each_kind_is_reported_on_and_a_second_name_of_one_is_empty(tmp_pa
             assert [list(event.objects) for event in seen.listed(LEGACY_INGRESS)] == [[]]
             assert seen.unavailable.keys() == {
                 SERVICE_EXPORT,
+                SERVICE_IMPORT,
                 *CUSTOM_KINDS,
             }  # a server without their CRDs
         assert api.seen("list", "endpoints") == []

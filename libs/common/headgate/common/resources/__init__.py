@@ -31,6 +31,7 @@ from headgate.common.resources.core import (
     SECRET,
     SERVICE,
     SERVICE_EXPORT,
+    SERVICE_IMPORT,
 )
 from headgate.common.resources.gateway_api import (
     BACKEND_TLS_POLICY,
@@ -122,6 +123,7 @@ __all__ = [
     "SECRET",
     "SERVICE",
     "SERVICE_EXPORT",
+    "SERVICE_IMPORT",
     "TCP_ROUTE",
     "TLS_ROUTE",
     "TRAEFIK_KINDS",

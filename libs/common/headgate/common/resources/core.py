@@ -44,11 +44,15 @@ SERVICE_EXPORT = ResourceKind(
     "serviceexports",
     "ServiceExport",
     ("v1beta1", "v1alpha1"),
+    dialect="multicluster",
     is_for_tenants=False,
-    keeps_status=True,
+    status=StatusShape.EXPORT,
+)
+SERVICE_IMPORT = ResourceKind(
+    "multicluster.x-k8s.io", "serviceimports", "ServiceImport", ("v1beta1", "v1alpha1"), short_names=("svcim",)
 )
 ENDPOINT_SLICE = ResourceKind("discovery.k8s.io", "endpointslices", "EndpointSlice", ("v1", "v1beta1"))
 ENDPOINTS = ResourceKind("", "endpoints", "Endpoints", ("v1",), stands_in_for=ENDPOINT_SLICE)
 POD = ResourceKind("", "pods", "Pod", ("v1",), watch=WatchMode.PODS, keeps_labels_only=True)
 
-CORE_KINDS = (NAMESPACE, SECRET, CONFIG_MAP, SERVICE, SERVICE_EXPORT, ENDPOINT_SLICE, ENDPOINTS, POD)
+CORE_KINDS = (NAMESPACE, SECRET, CONFIG_MAP, SERVICE, SERVICE_EXPORT, SERVICE_IMPORT, ENDPOINT_SLICE, ENDPOINTS, POD)

@@ -38,6 +38,8 @@ class StatusShape(Enum):
     """`status.conditions`, with the types that the kind's definition knows."""
     ACCEPTANCE = auto()
     """`status.conditions` of a kind that has `Accepted` and no other condition of ours."""
+    EXPORT = auto()
+    """`status.conditions` of ServiceExports, with the types of the Multi-Cluster Services API."""
     PREFIXED_CONDITIONS = auto()
     """`status.conditions` of a kind of Kubernetes' own: our types have a prefix."""
     ANCESTORS = auto()

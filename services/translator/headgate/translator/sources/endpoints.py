@@ -15,6 +15,8 @@ from headgate.translator.sources.services import ServicePort, is_port
 from headgate.translator.world.world import Index, StoredKind
 
 SERVICE_NAME_LABEL = "kubernetes.io/service-name"
+IMPORT_NAME_LABEL = "multicluster.kubernetes.io/service-name"
+SOURCE_CLUSTER_LABEL = "multicluster.kubernetes.io/source-cluster"
 ZONE_LABEL = "topology.kubernetes.io/zone"
 
 
@@ -47,6 +49,10 @@ class Slice(NamedTuple):
     """`IPv4`, `IPv6` or `FQDN`; empty if not said."""
     ports: tuple[SlicePort, ...]
     addresses: tuple[Address, ...]
+    imported: str | None = None
+    """Name of the ServiceImport whose endpoints a controller of the Multi-Cluster Services API put here."""
+    source: str = ""
+    """Cluster that these are in, as such a controller names it."""
 
     def only(self, selects: Callable[[Address], bool]) -> "Slice":
         """Return the slice with some of its addresses."""
@@ -56,11 +62,14 @@ class Slice(NamedTuple):
 def read_slice(manifest: JsonObject) -> Slice:
     """Strip an EndpointSlice; malformed parts are left out."""
     endpoints = map(as_object, as_list(manifest.get("endpoints")))
+    labels = as_object(metadata(manifest).get("labels"))
     return Slice(
-        service=as_text(as_object(metadata(manifest).get("labels")).get(SERVICE_NAME_LABEL)) or None,
+        service=as_text(labels.get(SERVICE_NAME_LABEL)) or None,
         family=as_text(manifest.get("addressType")),
         ports=_read_ports(manifest.get("ports")),
         addresses=tuple(sorted(address for endpoint in endpoints for address in _read_endpoint(endpoint))),
+        imported=as_text(labels.get(IMPORT_NAME_LABEL)) or None,
+        source=as_text(labels.get(SOURCE_CLUSTER_LABEL)),
     )
 
 
@@ -168,5 +177,6 @@ def _usefulness(target: Target) -> tuple[bool, bool, bool]:
 
 
 SLICES_OF_SERVICE: Index[Slice] = Index("service", lambda each: (each.service,) if each.service is not None else ())
-ENDPOINT_SLICES = StoredKind(ENDPOINT_SLICE, read_slice, indexes=(SLICES_OF_SERVICE,))
+SLICES_OF_IMPORT: Index[Slice] = Index("import", lambda each: (each.imported,) if each.imported is not None else ())
+ENDPOINT_SLICES = StoredKind(ENDPOINT_SLICE, read_slice, indexes=(SLICES_OF_SERVICE, SLICES_OF_IMPORT))
 LEGACY_ENDPOINTS = StoredKind(ENDPOINTS, read_endpoints)

@@ -19,10 +19,13 @@ from headgate.common.clusters import ClusterSettings, Gateway, read_settings
 from headgate.common.resources import CLUSTER, SERVICE_EXPORT
 from headgate.common.table import Endpoint
 from headgate.translator.sources.services import EXTERNAL_NAME, SERVICES, Service, is_global
+from headgate.translator.world.documents import Document, document_kind
 from headgate.translator.world.graph import Lookups
 from headgate.translator.world.world import StoredKind
 
-SERVICE_EXPORTS = StoredKind(SERVICE_EXPORT, lambda _: True, is_shared=lambda _: True)
+SERVICE_EXPORTS = StoredKind(
+    SERVICE_EXPORT, document_kind(SERVICE_EXPORT).read, is_shared=lambda _: True, restore=Document.decode
+)
 CLUSTERS = StoredKind(CLUSTER, read_settings)
 
 _FINENESS = 600

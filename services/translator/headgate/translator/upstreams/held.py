@@ -5,11 +5,12 @@ Nothing but the key of such an upstream is known, as the objects that referred t
 
 from collections.abc import Callable, Sequence
 
-from headgate.common.resources import SERVICE_EXPORT
+from headgate.common.resources import SERVICE_IMPORT
 from headgate.common.table.upstream_key import UpstreamKey
 from headgate.translator.fragments.upstream_refs import DialectRef, ResourceRef, ServicePortRef
+from headgate.translator.upstreams.imported import ImportedService
 from headgate.translator.upstreams.overridden import OverriddenService
-from headgate.translator.upstreams.resolution import SERVICE_IMPORT, UPSTREAM, ResolvedUpstream, resolve_upstream
+from headgate.translator.upstreams.resolution import UPSTREAM, ResolvedUpstream, resolve_upstream
 from headgate.translator.world.graph import Lookups, Rule
 
 ReadKey = Callable[[UpstreamKey], DialectRef | None]
@@ -28,7 +29,7 @@ def held_upstream(of_dialects: Sequence[ReadKey] = ()) -> HeldUpstream:
         ref = ServicePortRef.of_key(key) or _service_import(key)
         if ref is not None:
             return resolve_upstream(lookups, ref, heeds_wishes=False)
-        for read in (OverriddenService.of_key, *of_dialects):
+        for read in (ImportedService.of_key, OverriddenService.of_key, *of_dialects):
             if (found := read(key)) is not None:
                 return found.resolve_endpoints(lookups)
         return None
@@ -37,6 +38,6 @@ def held_upstream(of_dialects: Sequence[ReadKey] = ()) -> HeldUpstream:
 
 
 def _service_import(key: UpstreamKey) -> ResourceRef | None:
-    if key.port is not None or key.variant or key.kind != f"{SERVICE_IMPORT}.{SERVICE_EXPORT.group}":
+    if key.port is not None or key.variant or key.kind != f"{SERVICE_IMPORT.kind}.{SERVICE_IMPORT.group}":
         return None
-    return ResourceRef(key.cluster, key.namespace, SERVICE_EXPORT.group, SERVICE_IMPORT, key.name)
+    return ResourceRef(key.cluster, key.namespace, SERVICE_IMPORT.group, SERVICE_IMPORT.kind, key.name)

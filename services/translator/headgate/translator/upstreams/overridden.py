@@ -114,10 +114,10 @@ class OverriddenService(NamedTuple):
 
     @property
     def _port(self) -> ServicePortRef:
-        return ServicePortRef(self.cluster, self.namespace, self.name, self.port, _stream(self.protocol))
+        return ServicePortRef(self.cluster, self.namespace, self.name, self.port, stream_of(self.protocol))
 
 
-def _stream(protocol: BackendProtocol | None) -> Stream:
+def stream_of(protocol: BackendProtocol | None) -> Stream:
     """Return what is spoken in streams, for which other ports count than for requests."""
     match protocol:
         case BackendProtocol.TCP:

@@ -8,11 +8,18 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from headgate.common.problems import Severity
-from headgate.common.resources import SERVICE_EXPORT
+from headgate.common.resources import SERVICE_IMPORT
 from headgate.common.table import BackendProtocol, Endpoint, Provenance, Upstream
 from headgate.operations.committing.held_table import REFUSES
 from headgate.translator.annotations import PREFIX
-from headgate.translator.fragments.upstream_refs import RefusalRef, ResourceRef, ServicePortRef, UpstreamRef
+from headgate.translator.fragments.upstream_refs import (
+    DialectRef,
+    RefusalRef,
+    ResourceRef,
+    ServicePortRef,
+    Stream,
+    UpstreamRef,
+)
 from headgate.translator.sources.endpoints import (
     ENDPOINT_SLICES,
     LEGACY_ENDPOINTS,
@@ -21,12 +28,14 @@ from headgate.translator.sources.endpoints import (
     Target,
     targets,
 )
+from headgate.translator.sources.imports import Imported, find_import
 from headgate.translator.sources.services import EXTERNAL_NAME, SERVICES, Service, ServicePort, port_names
-from headgate.translator.sources.sharing import ClusterPart, exporters, join, settings_of, sharers
+from headgate.translator.sources.sharing import ClusterPart, join, settings_of, sharers
 from headgate.translator.world.graph import Level, Lookups, Rule
 from headgate.translator.world.last_good import ObjectVersions
 
-SERVICE_IMPORT = "ServiceImport"
+NOT_EXPORTED = f"no cluster exports a Service of that name, by {PREFIX}global or a ServiceExport"
+"""Why a ServiceImport is nothing."""
 
 APP_PROTOCOLS = {
     "https": BackendProtocol.HTTPS,
@@ -101,25 +110,54 @@ def resolve_upstream(
 
 
 def _resolve_resource(lookups: Lookups, ref: ResourceRef) -> ResolvedUpstream:
-    """Resolve what is no Service: a ServiceImport stands for all Services of its name that are exported.
-
-    It need not exist as an object: a translator has all clusters' objects, and what a controller would make of them.
-    """
+    """Resolve what is no Service: a ServiceImport stands for all Services of its name that are exported."""
     if not is_service_import(ref.api_group, ref.kind):
         return unavailable(ref, BackendFault("UnsupportedResourceBackend", unsupported_resource(ref)))
+    return resolve_import(lookups, ref)
+
+
+def resolve_import(
+    lookups: Lookups, ref: ResourceRef | DialectRef, port: int | None = None, stream: Stream = ""
+) -> ResolvedUpstream:
+    """Find the endpoints of a ServiceImport: those of its slices, or of the clusters that export a Service of its name.
+
+    It need not exist as an object: a translator has all clusters' objects, and what a controller would make of them.
+    Without a port it must have one alone.
+    """
     what = f"ServiceImport {ref.namespace}/{ref.name}"
-    clusters = tuple(exporters(lookups, ref.namespace, ref.name))
-    if not clusters:
-        message = f"{what}: no cluster exports a Service of that name, by {PREFIX}global or a ServiceExport"
-        return unavailable(ref, BackendFault("ServiceNotFound", message))
-    service = lookups.elsewhere(clusters[0]).get(SERVICES, ref.namespace, ref.name)
-    assert service is not None, clusters
-    if len(service.ports) != 1:
-        message = f"{what} must have one port to be a backend without one; it has {port_names(service.ports)}"
+    found = find_import(lookups, ref.namespace, ref.name)
+    if found is None:
+        return unavailable(ref, BackendFault("ServiceNotFound", f"{what}: {NOT_EXPORTED}"))
+    ports = found.service.udp_ports if stream == "udp" else found.service.ports
+    if port is None and len(ports) != 1:
+        message = f"{what} must have one port to be a backend without one; it has {port_names(ports)}"
         return unavailable(ref, BackendFault("PortNotFound", message))
-    wanted = ServicePortRef(lookups.cluster, ref.namespace, ref.name, service.ports[0].port)
-    resolved = _resolve_service(lookups, wanted, service, clusters)
+    wanted = ServicePortRef(lookups.cluster, ref.namespace, ref.name, port or ports[0].port, stream)
+    if found.clusters:
+        resolved = _resolve_service(lookups, wanted, found.service, found.clusters)
+    else:
+        resolved = _resolve_slices(lookups, wanted, found, what)
     return resolved._replace(entry=resolved.entry.model_copy(update={"key": ref.key, "provenance": _provenance(ref)}))
+
+
+def _resolve_slices(lookups: Lookups, ref: ServicePortRef, found: Imported, what: str) -> ResolvedUpstream:
+    """Resolve a ServiceImport of a controller, whose slices say in which cluster endpoints are."""
+    port = found.service.find_port(ref.port, is_udp=ref.stream == "udp")
+    if port is None:
+        return unavailable(ref, BackendFault("PortNotFound", _missing_port(ref, found.service), is_about_port=True))
+    parts = []
+    for cluster in sorted({each.source for each in found.slices}):
+        where = lookups.elsewhere(cluster) if cluster else lookups
+        slices = [each for each in found.slices if each.source == cluster]
+        endpoints = tuple(_endpoint(target, where.cluster) for target in targets(slices, port, ()))
+        # The controller's addresses are reached from here: no gateway has to stand for them.
+        settings = settings_of(where).model_copy(update={"gateways": (), "table_gateways": {}})
+        parts.append(ClusterPart(where.cluster, settings, endpoints))
+    endpoints = join(parts, may_hop=False)
+    if any(endpoint.ready or endpoint.serving for endpoint in endpoints):
+        return ResolvedUpstream(_entry(ref, found.service, endpoints), None)
+    fault = BackendFault(NO_READY_ENDPOINTS, f"{what} has no ready endpoints", Severity.WARNING)
+    return ResolvedUpstream(_entry(ref, found.service, endpoints, unavailable=fault.message), fault)
 
 
 def _resolve_service(
@@ -155,7 +193,7 @@ def _stand_in(ref: ServicePortRef, versions: ObjectVersions) -> BackendFault | N
 
 def is_service_import(api_group: str, kind: str) -> bool:
     """Whether a resource is one that stands for Services."""
-    return (api_group, kind) == (SERVICE_EXPORT.group, SERVICE_IMPORT)
+    return (api_group, kind) == (SERVICE_IMPORT.group, SERVICE_IMPORT.kind)
 
 
 def unsupported_resource(ref: ResourceRef) -> str:

@@ -15,6 +15,8 @@ _INVALID = {"Invalid": "InvalidSpec"}
 """Reasons by the names that Apache APISIX has for them."""
 _OF_CLASSES = (ConditionType.ACCEPTED, ConditionType.SUPPORTED_VERSION)
 """What is said of GatewayClasses."""
+_OF_EXPORTS = (ConditionType.VALID, ConditionType.READY, ConditionType.CONFLICT)
+"""What is said of ServiceExports."""
 
 
 def prefixed_conditions_status(update: StatusUpdate, current: JsonObject) -> JsonObject | None:
@@ -54,6 +56,16 @@ def acceptance_status(update: StatusUpdate, current: JsonObject) -> JsonObject |
         wanted["supportedFeatures"] = [{"name": name} for name in update.features]
     changed = {field: value for field, value in wanted.items() if value != (present.get(field) or [])}
     return changed or None
+
+
+def export_status(update: StatusUpdate, current: JsonObject) -> JsonObject | None:
+    """Return the part of a ServiceExport's status to write; None if there is nothing to write."""
+    said = tuple(one for one in update.conditions if one.type in _OF_EXPORTS and one.part is None)
+    if not said:
+        return None
+    present: list[JsonObject] = (current.get("status") or {}).get("conditions") or []
+    wanted = merge_conditions(update, said, present)
+    return None if wanted == present else {"conditions": wanted}
 
 
 def merge_conditions(

@@ -35,7 +35,12 @@ from headgate.watcher.api.transport import KubernetesTransport
 from headgate.watcher.api.trouble import TroubleLog
 from headgate.watcher.errors import Absent, ApiStatusError, Forbidden, WatcherError, WriteConflict
 from headgate.watcher.sources import Applied, Listed, SourceEvent
-from headgate.watcher.status.conditions import acceptance_status, conditions_status, prefixed_conditions_status
+from headgate.watcher.status.conditions import (
+    acceptance_status,
+    conditions_status,
+    export_status,
+    prefixed_conditions_status,
+)
 from headgate.watcher.status.event_writer import EventWriter
 from headgate.watcher.status.events import RecentNotes
 from headgate.watcher.status.load_balancer import ingress_status
@@ -71,6 +76,7 @@ _COMPARE: Mapping[StatusShape, Compare] = {
     StatusShape.INGRESS: ingress_status,
     StatusShape.CONDITIONS: conditions_status,
     StatusShape.ACCEPTANCE: acceptance_status,
+    StatusShape.EXPORT: export_status,
     StatusShape.PREFIXED_CONDITIONS: prefixed_conditions_status,
     StatusShape.ANCESTORS: ancestors_status,
     StatusShape.GATEWAY_ANCESTORS: gateway_ancestors_status,

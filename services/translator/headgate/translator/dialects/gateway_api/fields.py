@@ -180,8 +180,8 @@ GRPC_ROUTE_FIELDS: Final = (
     _row(
         "rules[].backendRefs",
         is_=Likeness.SAME,
-        note="Services; HTTP/2 is spoken with them, over TLS if `appProtocol` is `https`, `grpcs` or "
-        "`kubernetes.io/wss`",
+        note="Services and ServiceImports; HTTP/2 is spoken with them, over TLS if `appProtocol` is `https`, `grpcs` "
+        "or `kubernetes.io/wss`",
     ),
     *(row for row in HTTP_ROUTE_FIELDS if row.fields[0].startswith("rules[].sessionPersistence")),
 )
@@ -192,7 +192,7 @@ STREAM_ROUTE_FIELDS: Final = (
     _row(
         "rules[].backendRefs",
         is_=Likeness.SAME,
-        note="Services; connections of the share of what cannot be had are closed",
+        note="Services and ServiceImports; connections of the share of what cannot be had are closed",
     ),
 )
 TLS_ROUTE_FIELDS: Final = (

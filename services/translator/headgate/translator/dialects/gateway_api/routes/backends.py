@@ -35,11 +35,13 @@ from headgate.translator.fragments.upstream_refs import RefusalRef, ResourceRef,
 from headgate.translator.manifests.patches import UpstreamPatch
 from headgate.translator.manifests.specs import refuse, warn
 from headgate.translator.sources.gateways import Party, is_granted
+from headgate.translator.sources.imports import find_import
 from headgate.translator.sources.policies import BACKEND_POLICIES, BackendPolicy, ServicePortTarget
 from headgate.translator.sources.services import Service, ServicePort, port_names
 from headgate.translator.sources.sharing import find_service
+from headgate.translator.upstreams.imported import ImportedService
 from headgate.translator.upstreams.overridden import OverriddenService, Override
-from headgate.translator.upstreams.resolution import APP_PROTOCOLS, is_service_import
+from headgate.translator.upstreams.resolution import APP_PROTOCOLS, NOT_EXPORTED, is_service_import
 
 _LAST: Final = -10_000
 """Behind the plugins of filters: a redirect and a preflight need no Service."""
@@ -184,9 +186,8 @@ def find_service_port(
         message = f"{what}: no ReferenceGrant there allows {context.kind}s of namespace {ref.namespace}"
         problems.append(refuse("RefNotPermitted", f"{field}.namespace", message, namespace))
         return None
-    if is_import and written.port is None and not context.is_grpc and context.stream is None:
-        resource = ResourceRef(ref.cluster, namespace, written.group, written.kind, written.name)
-        return FoundService(BackendUse(resource, f"{field}.name", f"{field}.port"))
+    if is_import:
+        return _find_import(written, namespace, field, context, problems)
     service = find_service(lookups, namespace, written.name)
     if service is None:
         problems.append(refuse("BackendNotFound", f"{field}.name", f"{what} not found", written.name))
@@ -224,6 +225,34 @@ def find_service_port(
     if policy is not None or protocol is not None:
         upstream = OverriddenService(*named, protocol, has_policy=policy is not None)
     return FoundService(BackendUse(upstream, f"{field}.name", f"{field}.port"), policy, traffic)
+
+
+def _find_import(
+    written: BackendReference, namespace: str, field: str, context: RouteContext, problems: list[Problem]
+) -> FoundService | None:
+    """Return the port of a ServiceImport."""
+    what, cluster = f"{written.kind} {namespace}/{written.name}", context.ref.cluster
+    if written.port is None and not context.is_grpc and context.stream is None:
+        resource = ResourceRef(cluster, namespace, written.group, written.kind, written.name)
+        return FoundService(BackendUse(resource, f"{field}.name", f"{field}.port"))
+    found = find_import(context.lookups, namespace, written.name)
+    if found is None:
+        message = f"{what} not found, and {NOT_EXPORTED}"
+        problems.append(refuse("BackendNotFound", f"{field}.name", message, written.name))
+        return None
+    is_udp = context.stream is BackendProtocol.UDP
+    port = None if written.port is None else found.service.find_port(written.port, is_udp=is_udp)
+    if port is None:
+        ports = port_names(found.service.udp_ports if is_udp else found.service.ports)
+        message = f"must be one of the ports of {what}: {ports}"
+        problems.append(refuse("BackendNotFound", f"{field}.port", message, written.port))
+        return None
+    protocol = context.stream
+    if context.is_grpc:
+        said = APP_PROTOCOLS.get(port.app_protocol)
+        protocol = BackendProtocol.H2 if said in (BackendProtocol.HTTPS, BackendProtocol.H2) else BackendProtocol.H2C
+    imported = ImportedService(cluster, namespace, written.name, port.port, protocol)
+    return FoundService(BackendUse(imported, f"{field}.name", f"{field}.port"))
 
 
 def _grpc_protocol(service: Service, port: ServicePort, policy: BackendPolicy | None) -> BackendProtocol:
