@@ -7,6 +7,7 @@ import pytest
 
 from fakes.translator.apisix import resource, route, rule
 from fakes.translator.deltas import applied, ingress, service
+from fakes.translator.gateway_api import plugins
 from headgate.common.resources import ALL_KINDS, ObjectRef, ResourceKind, WatchMode
 from headgate.translator.annotations import PREFIX
 from headgate.translator.annotations.apisix import APISIX_ANNOTATIONS, APISIX_PREFIX
@@ -253,6 +254,13 @@ def test_a_policy_for_an_http_route_is_honoured() -> None:
     said = audited(resource("HTTPRoutePolicy", "web", spec, version="v1alpha1"))
     assert said["priority"].verdict is Verdict.HONOURED
     assert said["vars"].verdict is Verdict.HONOURED
+
+
+def test_plugins_of_a_plugin_are_honoured_and_a_wrong_one_is_refused() -> None:
+    written = plugins("named", ("cors", {}), ("limit-count", {"count": -1}))
+    said = audited(written)
+    assert said["plugins[cors]"].verdict is Verdict.HONOURED
+    assert said["plugins[limit-count]"].verdict is Verdict.REFUSED
 
 
 def test_what_is_wrong_with_a_policy_is_refused() -> None:

@@ -133,3 +133,11 @@ def test_a_main_backend_whose_endpoints_are_all_unhealthy_leaves_its_requests_to
     notes = {"a": {("10.0.0.1", 80): HealthNote(is_unhealthy=True)}}
     found = explain(EntryView(entries), "GET", "x", "/", health_of=lambda key: notes.get(key, {}))
     assert found.verdict == "r sends it to b (100%)"
+
+
+def test_a_backend_that_answers_by_a_plugin_is_said_to_answer_that_whatever_it_lacks() -> None:
+    answering = (PluginUse(name="fault-injection", config={"abort": {"http_status": 500}}),)
+    gone = Backend(upstream="down", plugins=answering)
+    assert explained(backends=(gone,)).verdict == "500: down has no endpoints"
+    half = explained(backends=(gone, Backend(upstream="a"))).verdict
+    assert half.endswith("; 500 for the share of down")

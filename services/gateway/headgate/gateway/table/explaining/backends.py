@@ -17,7 +17,7 @@ from headgate.common.table import (
 from headgate.common.table.backend_group import Nested, fault_of_nesting, nested_in
 from headgate.gateway.balancing.levels import Place
 from headgate.gateway.balancing.seats import reaches, usable_endpoints, why_unavailable
-from headgate.gateway.plugins.runtime.verdicts import PluginVerdict
+from headgate.gateway.plugins.runtime.verdicts import PluginVerdict, first_answer
 from headgate.gateway.table.explaining.explanation import (
     ExplainedBackend,
     ExplainedEndpoint,
@@ -224,7 +224,15 @@ def backends_verdict(winner: Route, backends: tuple[ExplainedBackend, ...]) -> s
     if not taking:
         return f"503: all backends of {winner.name} have weight 0"
     if down == taking:
-        return "503: " + "; ".join(backend.unavailable for backend in down)
+        status = " or ".join(dict.fromkeys(_status_of(backend) for backend in down))
+        return f"{status}: {'; '.join(backend.unavailable for backend in down)}"
     targets = ", ".join(f"{backend.target} ({backend.share:.0%})" for backend in taking)
-    partly = f"; 503 for the share of {', '.join(backend.target for backend in down)}" if down else ""
+    statuses = " or ".join(dict.fromkeys(_status_of(backend) for backend in down))
+    partly = f"; {statuses} for the share of {', '.join(backend.target for backend in down)}" if down else ""
     return f"{winner.name} sends it to {targets}{partly}"
+
+
+def _status_of(backend: ExplainedBackend) -> str:
+    """Return what a backend without endpoints answers: its plugins are asked first."""
+    answer = first_answer(backend.plugins)
+    return str(answer.status) if answer is not None else "503"
