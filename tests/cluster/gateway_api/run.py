@@ -15,7 +15,7 @@ import yaml
 from fakes.kubernetes.real import RealCluster
 from fakes.stack import Stack
 from headgate.common.resources import JsonObject
-from headgate.translator.dialects.gateway_api.features import SERVED
+from headgate.translator.dialects.gateway_api.features import served_features
 from headgate.watcher.errors import ApiStatusError
 
 START_S = 300.0
@@ -42,7 +42,7 @@ async def until_features_are_shown(cluster: RealCluster) -> None:
         while True:
             found = await cluster.request("GET", f"/apis/gateway.networking.k8s.io/v1/gatewayclasses/{CLASS}")
             shown = ((found or {}).get("status") or {}).get("supportedFeatures") or ()
-            if [each["name"] for each in shown] == list(SERVED):
+            if [each["name"] for each in shown] == list(served_features(have_addresses=True)):
                 return
             await asyncio.sleep(0.2)
 

@@ -71,6 +71,8 @@ class ConditionType(StrEnum):
     """True for a listener that another one leaves no room for."""
     PARTIALLY_INVALID = "PartiallyInvalid"
     """True for a route of which some rules cannot be served."""
+    INSECURE_FRONTEND = "InsecureFrontendValidationMode"
+    """True for a Gateway that lets clients in whatever certificate they show; else it is not there."""
     VALID = "Valid"
     """A ServiceExport names a Service that can be exported."""
     READY = "Ready"

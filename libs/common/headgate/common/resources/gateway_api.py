@@ -8,6 +8,12 @@ EXPERIMENTAL_GROUP = "gateway.networking.x-k8s.io"
 _VERSIONS = ("v1", "v1beta1")
 _DIALECT = "gateway_api"
 
+
+def _authorities(path: str) -> ReferenceField:
+    """Return the field of a Gateway that names ConfigMaps with authorities of clients."""
+    return ReferenceField(CONFIG_MAPS, tuple(f"spec.tls.frontend.{path}.caCertificateRefs.*".split(".")))
+
+
 GATEWAY_CLASS = ResourceKind(
     GATEWAY_GROUP,
     "gatewayclasses",
@@ -36,6 +42,8 @@ GATEWAY = ResourceKind(
         secret_field("spec.listeners.*.tls.certificateRefs.*"),
         secret_field("spec.tls.backend.clientCertificateRef"),
         ReferenceField(CONFIG_MAPS, ("spec", "infrastructure", "parametersRef")),
+        _authorities("default.validation"),
+        _authorities("perPort.*.tls.validation"),
     ),
 )
 

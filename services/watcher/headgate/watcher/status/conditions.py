@@ -6,6 +6,7 @@ it said keeps its time.
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC
+from typing import Final
 
 from headgate.common.resources import JsonObject
 from headgate.common.status import ConditionType, StatusCondition, StatusUpdate
@@ -68,12 +69,16 @@ def export_status(update: StatusUpdate, current: JsonObject) -> JsonObject | Non
     return None if wanted == present else {"conditions": wanted}
 
 
+_PASSING: Final = (ConditionType.INSECURE_FRONTEND,)
+"""Types that are ours alone, and not there at all while nothing is said of them."""
+
+
 def merge_conditions(
     update: StatusUpdate, said: Sequence[StatusCondition], present: Sequence[JsonObject]
 ) -> list[JsonObject]:
     """Return conditions as they should stand there: ours, then those of other types that are there already."""
     before = {condition.get("type"): condition for condition in present}
-    types = {str(condition.type) for condition in said}
+    types = {str(condition.type) for condition in said} | set(_PASSING)
     others = [condition for condition in present if condition.get("type") not in types]
     return [*(write_condition(update, condition, before, "") for condition in said), *others]
 

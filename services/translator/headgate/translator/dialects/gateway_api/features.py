@@ -14,6 +14,8 @@ class Feature(NamedTuple):
     is_served: bool = True
     note: str = ""
     """Why it is not served, or how; Markdown."""
+    needs_addresses: bool = False
+    """Whether it is served only where each Gateway has addresses of its own."""
 
 
 _HTTP_ROUTE: Final = (
@@ -52,13 +54,13 @@ FEATURES: Final = (
     Feature("Gateway"),
     Feature("GatewayAddressEmpty"),
     Feature("GatewayBackendClientCertificate"),
-    Feature("GatewayFrontendClientCertificateValidation", False),
-    Feature("GatewayFrontendClientCertificateValidationInsecureFallback", False),
+    Feature("GatewayFrontendClientCertificateValidation", needs_addresses=True),
+    Feature("GatewayFrontendClientCertificateValidationInsecureFallback", needs_addresses=True),
     Feature("GatewayHTTPListenerIsolation"),
     Feature("GatewayHTTPSListenerDetectMisdirectedRequests"),
     Feature("GatewayInfrastructure", False, "nothing is made for a Gateway"),
-    Feature("GatewayPort8080", False, "the gateways' own port inside their container, unless it is set otherwise"),
-    Feature("GatewayStaticAddresses", False),
+    Feature("GatewayPort8080", needs_addresses=True),
+    Feature("GatewayStaticAddresses", needs_addresses=True),
     Feature("HTTPRoute"),
     *(Feature(f"HTTPRoute{name}") for name in _HTTP_ROUTE),
     Feature("ListenerSet"),
@@ -70,14 +72,26 @@ FEATURES: Final = (
     Feature("TLSRouteModeTerminate"),
     Feature("UDPRoute"),
 )
-SERVED: Final = tuple(sorted(feature.name for feature in FEATURES if feature.is_served))
-"""Names of the features that are served, as a GatewayClass shows them."""
+
+
+def served_features(*, have_addresses: bool) -> tuple[str, ...]:
+    """Return the names of the features that are served, sorted, as a GatewayClass shows them.
+
+    Args:
+        have_addresses: whether Gateways have addresses of their own.
+    """
+    return tuple(
+        sorted(each.name for each in FEATURES if each.is_served and (have_addresses or not each.needs_addresses))
+    )
 
 
 def feature_table(features: Sequence[Feature]) -> str:
     """Return features as a Markdown table, for the documentation."""
-    lines = (
-        f"| `{each.name}` | {'yes' if each.is_served else 'no'} | {each.note} |".replace("|  |", "| |")
-        for each in sorted(features)
-    )
+    lines = (f"| `{each.name}` | {_served(each)} | {each.note} |".replace("|  |", "| |") for each in sorted(features))
     return "\n".join(("| feature | served | |", "|---|---|---|", *lines)) + "\n"
+
+
+def _served(feature: Feature) -> str:
+    if not feature.is_served:
+        return "no"
+    return "with a pool of addresses" if feature.needs_addresses else "yes"

@@ -69,8 +69,8 @@ GATEWAY_FIELDS: Final = (
     _row("allowedListeners", is_=Likeness.SAME, note="labels need the right to read Namespaces"),
     _row(
         "tls.frontend",
-        is_=Likeness.REFUSED,
-        note="certificates of clients are not asked for: not accepted, so that no client is let in without one",
+        is_=Likeness.STRICTER,
+        note="authorities in ConfigMaps; without `HEADGATE_GATEWAY_ADDRESSES` not accepted (`UnsupportedValue`)",
     ),
     _row(
         "tls.backend.clientCertificateRef",

@@ -5,6 +5,7 @@ has some of its own, and its listeners are listeners of the table; else Gateways
 apart. A host of a listener is a host of the table even without routes, so that its requests are no other listener's.
 """
 
+from collections.abc import Iterator
 from typing import Final
 
 from headgate.common.problems import Problem, Severity
@@ -13,6 +14,7 @@ from headgate.common.status import ConditionType, ListenerRef
 from headgate.translator.dialects.gateway_api.gateways.addresses import allotment_of, own_place, problems_of
 from headgate.translator.dialects.gateway_api.gateways.client_certificate import find_client_certificate
 from headgate.translator.dialects.gateway_api.gateways.contribution import contribute, report_listeners
+from headgate.translator.dialects.gateway_api.gateways.frontend import NOTHING_ASKED, Frontend, read_frontend
 from headgate.translator.dialects.gateway_api.gateways.listener_set import is_set_accepted
 from headgate.translator.dialects.gateway_api.gateways.listeners import faults_of, read_listeners
 from headgate.translator.dialects.gateway_api.gateways.merged import sets_of
@@ -46,7 +48,8 @@ def translate_gateway(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) ->
     allotted = allotment_of(lookups, ref) if fault is None else None
     sets = sets_of(lookups, GatewayName(ref.namespace, ref.name), settings.allowed_listeners)
     faults = faults_of((listeners, *sets.values()), lookups.settings.entry_points)
-    standings = [judge(each, faults.get(each.id), ref, lookups) for each in listeners]
+    frontend = read_frontend(settings.tls, ref.namespace, lookups) if fault is None else NOTHING_ASKED
+    standings = [judge(each, faults.get(each.id), ref, lookups, frontend) for each in listeners]
     members = members_of(lookups, GATEWAY.kind, ref.namespace, ref.name)
     reports = report_listeners(listeners, members.attached, allotted)
     problems += ignored_fields(settings)
@@ -74,13 +77,19 @@ def translate_gateway(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) ->
         routes=made.routes,
         **made.placed,
         problems=tuple(dict.fromkeys(problems)),
-        said=_with_references(said, unresolved),
+        said=(*_with_references(said, unresolved), *_insecure(frontend)),
         parts=made.parts,
         listener_reports=reports,
         shares_routes_with=tuple(sorted(members.namespaces | owned_by)),
         addresses=parameters.addresses if allotted is None else tuple(map(parse_address, allotted.addresses)),
         attached_listener_sets=sum(is_set_accepted(lookups, name) for name in sets),
     )
+
+
+def _insecure(frontend: Frontend) -> Iterator[SaidCondition]:
+    if frontend.is_insecure:
+        message = "clients are let in whatever certificate they show, or without one (AllowInsecureFallback)"
+        yield SaidCondition(ConditionType.INSECURE_FRONTEND, "True", "ConfigurationChanged", message)
 
 
 def _stands(standings: list[Standing]) -> tuple[SaidCondition, ...]:

@@ -3,7 +3,7 @@
 from headgate.common.problems import Problem
 from headgate.common.resources import JsonObject, ObjectRef
 from headgate.common.status import ConditionType
-from headgate.translator.dialects.gateway_api.features import SERVED
+from headgate.translator.dialects.gateway_api.features import served_features
 from headgate.translator.dialects.gateway_api.gateways.parameters import fault_of_class
 from headgate.translator.dialects.gateway_api.models.gateway import GatewayClassSpec
 from headgate.translator.fragments.fragment import Fragment
@@ -35,4 +35,5 @@ def translate_gateway_class(ref: ObjectRef, manifest: JsonObject, lookups: Looku
     if fault is not None:
         problems.append(fault)
         said = (SaidCondition(ConditionType.ACCEPTED, "False", fault.reason, str(fault)), _VERSION)
-    return Fragment(identify(ref, manifest), problems=tuple(problems), said=said, features=SERVED)
+    features = served_features(have_addresses=not lookups.settings.gateway_addresses.is_empty)
+    return Fragment(identify(ref, manifest), problems=tuple(problems), said=said, features=features)

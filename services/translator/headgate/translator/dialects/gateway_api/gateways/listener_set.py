@@ -12,6 +12,7 @@ from headgate.common.resources import LISTENER_SET, JsonObject, ObjectRef
 from headgate.common.status import ConditionType, ListenerRef
 from headgate.translator.dialects.gateway_api.gateways.addresses import allotment_of, own_place
 from headgate.translator.dialects.gateway_api.gateways.contribution import contribute, report_listeners
+from headgate.translator.dialects.gateway_api.gateways.frontend import frontend_of, read_frontend_of
 from headgate.translator.dialects.gateway_api.gateways.listeners import read_listeners
 from headgate.translator.dialects.gateway_api.gateways.merged import MergedGateway, merged_gateway
 from headgate.translator.dialects.gateway_api.gateways.standing import NOT_ACCEPTED, Standing, judge
@@ -69,7 +70,8 @@ def translate_listener_set(ref: ObjectRef, manifest: JsonObject, lookups: Lookup
             listener_reports=reports,
             addresses=(),
         )
-    standings = [judge(each, merged.faults.get(each.id), ref, lookups) for each in listeners]
+    frontend = frontend_of(lookups, parent)
+    standings = [judge(each, merged.faults.get(each.id), ref, lookups, frontend) for each in listeners]
     problems += (problem for standing in standings for problem in standing.problems)
     made = contribute(ref, standings, merged.accepted, allotted)
     return Fragment(
@@ -123,10 +125,11 @@ def _is_accepted(lookups: Lookups, question: _Question) -> bool:
     found = lookups.get(LISTENER_SETS, question.namespace, question.name)
     parent = parent_of_set(found.decode()) if found is not None else None
     merged = merged_gateway(lookups, parent) if parent is not None else None
-    if merged is None or not merged.is_accepted:
+    if parent is None or merged is None or not merged.is_accepted:
         return False
+    frontend = read_frontend_of(lookups, parent)
     listeners = merged.sets.get(f"{question.namespace}/{question.name}", ())
-    return any(_is_valid(judge(each, merged.faults.get(each.id), ref, lookups)) for each in listeners)
+    return any(_is_valid(judge(each, merged.faults.get(each.id), ref, lookups, frontend)) for each in listeners)
 
 
 _ACCEPTED: Rule[_Question, bool] = Rule(

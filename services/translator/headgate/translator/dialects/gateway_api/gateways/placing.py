@@ -61,6 +61,7 @@ def _at(addresses: tuple[str, ...], accepted: Sequence[Standing], provenance: Pr
                 port=listener.spec.port,
                 protocol=listener.transport,
                 host=table_host(listener.hostname),
+                tls=one.tls,
                 certificates=tuple(each.key for each in one.certificates),
                 provenance=provenance,
             )

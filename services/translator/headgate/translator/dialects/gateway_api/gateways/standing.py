@@ -6,7 +6,9 @@ from typing import Final, NamedTuple
 from headgate.common.problems import Problem
 from headgate.common.resources import ObjectRef
 from headgate.common.status import ConditionType
+from headgate.common.table import TlsPolicy
 from headgate.translator.dialects.gateway_api.gateways.certificates import NO_CERTIFICATES, claim_certificates
+from headgate.translator.dialects.gateway_api.gateways.frontend import FIELD, NO_AUTHORITY, Frontend
 from headgate.translator.dialects.gateway_api.gateways.listeners import GatewayListener, ListenerFault
 from headgate.translator.fragments.fragment import CertificateRef, NameClaim
 from headgate.translator.fragments.status_part import SaidCondition
@@ -35,6 +37,8 @@ class Standing(NamedTuple):
     """Those that it presents, the first for names that none of them has."""
     is_accepted: bool = True
     is_programmed: bool = True
+    tls: TlsPolicy | None = None
+    """What is asked of its clients."""
 
     def without_address(self) -> "Standing":
         """Return how it stands where its Gateway has got no address."""
@@ -44,9 +48,23 @@ class Standing(NamedTuple):
         return self._replace(said=(*self.said, pending), is_programmed=False)
 
 
-def judge(listener: GatewayListener, fault: ListenerFault | None, ref: ObjectRef, lookups: Lookups) -> Standing:
-    """Return how a listener stands; `fault` is why it cannot be had."""
+def judge(
+    listener: GatewayListener, fault: ListenerFault | None, ref: ObjectRef, lookups: Lookups, frontend: Frontend
+) -> Standing:
+    """Return how a listener stands.
+
+    Args:
+        listener: of the Gateway or the ListenerSet `ref`.
+        fault: why it cannot be had.
+        ref: the object.
+        lookups: finds what it refers to.
+        frontend: what the Gateway asks of clients.
+    """
     problems: list[Problem] = []
+    asked = frontend.at(listener.spec.port) if listener.transport == "https" else None
+    if fault is None and asked is not None and asked.policy is None:
+        message = "no authority for certificates of clients can be had; without them all clients would be let in"
+        fault = ListenerFault(NO_AUTHORITY, FIELD, message, "")
     if fault is not None:
         problems.append(refuse(fault.reason, fault.field, fault.message, fault.value))
     unresolved = [*_unknown_kinds(listener)]
@@ -54,12 +72,15 @@ def judge(listener: GatewayListener, fault: ListenerFault | None, ref: ObjectRef
     found = claim_certificates(listener, ref, lookups) if ends_tls else NO_CERTIFICATES
     names = found.names
     unresolved += found.problems
+    unresolved += asked.problems if asked is not None else ()
     if listener.spec.tls is not None and listener.spec.tls.options:
         message = "options of TLS are not followed: the gateways' own settings hold"
         problems.append(warn("UnsupportedField", f"{listener.field}.tls.options", message))
     is_programmed = fault is None and bool(listener.kinds) and (bool(names) or not ends_tls)
     said = tuple(_conditions(fault, unresolved, is_programmed=is_programmed, is_of_set=bool(listener.owner)))
-    return Standing(listener, said, (*problems, *unresolved), names, found.certificates, fault is None, is_programmed)
+    tls = asked.policy if asked is not None else None
+    about = (*problems, *unresolved)
+    return Standing(listener, said, about, names, found.certificates, fault is None, is_programmed, tls)
 
 
 def _unknown_kinds(listener: GatewayListener) -> Iterator[Problem]:

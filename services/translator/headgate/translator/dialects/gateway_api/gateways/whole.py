@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from headgate.common.problems import Problem
+from headgate.translator.dialects.gateway_api.gateways.frontend import fault_of_frontend
 from headgate.translator.dialects.gateway_api.models.gateway import IP_ADDRESS, GatewaySettings
 from headgate.translator.manifests.specs import refuse, warn
 
@@ -22,10 +23,7 @@ def fault_of_gateway(settings: GatewaySettings, *, has_own_addresses: bool) -> P
         if address.value and not has_own_addresses:
             message = "a Gateway has the addresses of the gateways, which its status shows; take this one away"
             return refuse("UnsupportedAddress", f"{field}.value", message, address.value)
-    if settings.tls and settings.tls.get("frontend"):
-        message = "certificates of clients are not asked for; without this all clients would be let in"
-        return refuse("UnsupportedValue", "spec.tls.frontend", message)
-    return None
+    return fault_of_frontend(settings.tls, has_own_addresses=has_own_addresses)
 
 
 def ignored_fields(settings: GatewaySettings) -> Iterator[Problem]:
