@@ -9,13 +9,24 @@ from typing import Any
 import pytest
 from cryptography import x509
 
+from fakes.gateway.ports import free_port
 from fakes.gateway.proxied import answering
-from fakes.gateway.served import HOST, named, origins
-from fakes.gateway.tls import Authority
+from fakes.gateway.served import HOST, asking, named, origins, read_answer
+from fakes.gateway.tls import Authority, unverified
 from fakes.peers.grpc_service import grpc_server, grpc_stub
 from fakes.translator.applied import World, pair, world
 from fakes.translator.deltas import endpoint_slice, service
-from fakes.translator.gateway_api import by_config_maps, gateway, gateway_class, grpc_route, route, tls_policy, to
+from fakes.translator.gateway_api import (
+    by_config_maps,
+    gateway,
+    gateway_class,
+    grpc_route,
+    listener,
+    route,
+    stream_route,
+    tls_policy,
+    to,
+)
 
 AUTHORITY, OTHER = Authority(), Authority("other")
 SPIFFE = "spiffe://cluster.local/ns/default/sa/web"
@@ -93,3 +104,33 @@ async def test_a_service_that_asks_for_a_certificate_is_shown_that_of_the_gatewa
         assert await made.proxy.status() == 502
         made.proxy.apply(gateway(spec={"tls": {"backend": {"clientCertificateRef": {"name": "cert"}}}}))
         assert (await made.proxy.get()).body == b"secure"
+
+
+@pytest.mark.parametrize(("authority", "is_served"), [("ca", True), ("other", False)])
+async def test_tls_that_ends_here_is_spoken_with_a_service_again(
+    authority: str, is_served: bool, tmp_path: Path
+) -> None:
+    port = free_port()
+    async with secure_web(tmp_path) as made:
+        ended = {"certificateRefs": [{"name": "cert"}]}
+        made.proxy.apply(pair("cert", AUTHORITY.issue("ended.example", x509.DNSName("ended.example")), "ended.example"))
+        made.proxy.apply(gateway(listener("tls", port, "TLS", tls=ended)), tls_policy(**by_config_maps(authority)))
+        made.proxy.apply(stream_route("TLSRoute", "web", hostnames=["ended.example"]))
+        client = await made.proxy.proxy.connect(unverified(), "ended.example", port)
+        await client.send(asking(host="ended.example"))
+        if is_served:
+            assert (await read_answer(client)).body == b"secure"
+        else:
+            with pytest.raises((ConnectionError, EOFError)):
+                await read_answer(client)
+
+
+async def test_tls_that_is_passed_on_is_no_matter_of_policies(tmp_path: Path) -> None:
+    port = free_port()
+    async with secure_web(tmp_path) as made:
+        passed = listener("tls", port, "TLS", tls={"mode": "Passthrough"})
+        made.proxy.apply(gateway(passed), tls_policy(**by_config_maps("other")))
+        made.proxy.apply(stream_route("TLSRoute", "web", hostnames=["web.example"]))
+        client = await made.proxy.proxy.connect(unverified(), "web.example", port)
+        await client.send(asking(host="web.example"))
+        assert (await read_answer(client)).body == b"secure"

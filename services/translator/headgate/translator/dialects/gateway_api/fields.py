@@ -200,7 +200,11 @@ TLS_ROUTE_FIELDS: Final = (
     *STREAM_ROUTE_FIELDS,
 )
 BACKEND_TLS_POLICY_FIELDS: Final = (
-    _row("targetRefs", is_=Likeness.SAME, note="Services of HTTPRoutes and GRPCRoutes, and their ports by name"),
+    _row(
+        "targetRefs",
+        is_=Likeness.SAME,
+        note="Services of HTTPRoutes, GRPCRoutes and TLSRoutes whose TLS ends here, and their ports by name",
+    ),
     _row(
         "validation.caCertificateRefs",
         is_=Likeness.SAME,

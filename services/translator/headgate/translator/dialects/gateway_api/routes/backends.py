@@ -212,7 +212,8 @@ def find_service_port(
     traffic = traffic_policy_of(lookups, namespace, written.name) if context.stream is None else NO_TRAFFIC_POLICY
     named = (ref.cluster, namespace, written.name, written.port)
     protocol = _grpc_protocol(service, port, policy) if context.is_grpc else _stream_protocol(context, policy)
-    secured = tls_policy_of(lookups, namespace, written.name, port.name) if context.stream is None else None
+    may_be_secured = context.stream is None or context.ends_tls
+    secured = tls_policy_of(lookups, namespace, written.name, port.name) if may_be_secured else None
     if secured is not None and secured.tls is None:
         message = f"BackendTLSPolicy {namespace}/{secured.name} for {what} cannot be followed; its status says why"
         problems.append(warn("PolicyNotFollowed", f"{field}.name", message, written.name))
@@ -269,6 +270,8 @@ def _stream_protocol(context: RouteContext, policy: BackendPolicy | None) -> Bac
 
 
 def _over_tls(protocol: BackendProtocol | None, port: ServicePort) -> BackendProtocol:
-    """Return what is spoken over TLS with a port: HTTP/2 where it is without."""
+    """Return what is spoken over TLS with a port: HTTP/2 where it is without, and nothing known in streams."""
+    if protocol in (BackendProtocol.TCP, BackendProtocol.TLS):
+        return BackendProtocol.TLS
     said = protocol or APP_PROTOCOLS.get(port.app_protocol)
     return BackendProtocol.H2 if said in (BackendProtocol.H2, BackendProtocol.H2C) else BackendProtocol.HTTPS

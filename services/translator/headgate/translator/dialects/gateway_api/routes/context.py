@@ -37,6 +37,8 @@ class RouteContext(NamedTuple):
     """Of the first of its Gateways that names any, which plugins may need."""
     stream: BackendProtocol | None = None
     """What is spoken with Services of streams: `TCP` or `UDP`."""
+    ends_tls: bool = False
+    """The TLS of a stream ends here, so that a BackendTLSPolicy may have it spoken with Services again."""
 
     @property
     def filter_types(self) -> tuple[str, ...]:

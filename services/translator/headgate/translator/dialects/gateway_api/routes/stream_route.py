@@ -4,7 +4,7 @@ A port, or a server name on a port of TLS, becomes a route of streams of the tab
 the oldest has it. A Service that cannot be had keeps its share, and connections of that share are closed.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from headgate.common.problems import Problem
@@ -93,11 +93,16 @@ def _translate(manifest: JsonObject, context: RouteContext, model: type[StreamSe
     # Without its hostnames a route would take connections of all names.
     is_served = settings is not None and bool(served.backends)
     spots = _within_bounds(places.streams, problems) if is_served else ()
-    streams = tuple(_claims(spots, rules[0].field, served, policy, context, problems)) if rules else ()
+    ended = served
+    if not policy.fault and any(spot.ends_tls for spot in spots):
+        ended = _read_backends(rules[0], context._replace(ends_tls=True), problems)
+    by_end = {False: served, True: ended}
+    streams = tuple(_claims(spots, rules[0].field, by_end, policy, context, problems)) if rules else ()
+    uses = [use for spot in spots for use in by_end[spot.ends_tls].uses]
     return Fragment(
         identity,
         streams=streams,
-        backends=tuple(dict.fromkeys(served.uses)) if streams else (),
+        backends=tuple(dict.fromkeys(uses)),
         problems=tuple(dict.fromkeys(problems)),
         parts=tuple(status_parts(facts, places.refused, problems)),
         shares_routes_with=places.namespaces,
@@ -139,17 +144,18 @@ def _within_bounds(spots: Sequence[StreamSpot], problems: list[Problem]) -> Sequ
 def _claims(
     spots: Sequence[StreamSpot],
     field: str,
-    served: _Backends,
+    by_end: Mapping[bool, _Backends],
     policy: StreamPolicy,
     context: RouteContext,
     problems: list[Problem],
 ) -> Iterator[StreamClaim]:
+    """Yield what is served where; connections go elsewhere if their TLS ends here than if it does not."""
     for spot in spots:
         if "mqtt" in policy.fields and spot.transport == "tls" and not spot.ends_tls:
             message = "plugin mqtt-proxy of its L4RoutePolicy reads what is said, and TLS does not end here: not served"
             problems.append(refuse("UnsupportedValue", "spec.parentRefs", message))
             continue
-        yield _claim(spot, field, served, policy, context)
+        yield _claim(spot, field, by_end[spot.ends_tls], policy, context)
 
 
 def _claim(spot: StreamSpot, field: str, served: _Backends, policy: StreamPolicy, context: RouteContext) -> StreamClaim:
