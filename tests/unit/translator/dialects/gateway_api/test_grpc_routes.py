@@ -13,8 +13,8 @@ WEB = (service("web"), endpoint_slice("web", "10.0.0.1"))
 
 
 def test_a_route_is_attached_and_its_listener_takes_both_kinds() -> None:
-    calls = grpc_route(to("web", matches=[call("a.B")]))
-    cluster = Cluster(gateway(), calls, route(to("web")), *WEB)
+    calls = grpc_route(to("web", matches=[call("a.B")]), hostnames=["calls.com"])
+    cluster = Cluster(gateway(), calls, route(to("web"), hostnames=["web.com"]), *WEB)
     assert cluster.parents(calls) == [
         {"Accepted": "True Accepted", "ResolvedRefs": "True ResolvedRefs", "Programmed": "True Programmed"}
     ]

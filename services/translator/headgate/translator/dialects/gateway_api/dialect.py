@@ -83,7 +83,7 @@ def _is_ours(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) -> bool:
 
 
 def _has_our_parent(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) -> bool:
-    facts = read_facts({**manifest, "metadata": {"namespace": ref.namespace}}, "")
+    facts = read_facts({**manifest, "metadata": {"namespace": ref.namespace, "name": ref.name}}, "")
     return any(find_gateway(each, lookups) is not None for each in facts.parents)
 
 

@@ -10,7 +10,8 @@ from headgate.translator.dialects.gateway_api.attachment import attach
 from headgate.translator.dialects.gateway_api.gateways.listeners import GatewayListener
 from headgate.translator.dialects.gateway_api.gateways.merged import merged_gateway
 from headgate.translator.dialects.gateway_api.gateways.reading import read_gateway, read_set
-from headgate.translator.dialects.gateway_api.stored import BY_PARENT, ROUTES, parent_key
+from headgate.translator.dialects.gateway_api.rivals import Lost, RouteName, lost_of
+from headgate.translator.dialects.gateway_api.stored import BY_PARENT, ROUTES, Parent, parent_key
 from headgate.translator.sources.gateways import GATEWAYS, LISTENER_SETS, GatewayName
 from headgate.translator.world.graph import Level, Lookups, Rule
 
@@ -39,9 +40,12 @@ NO_MEMBERS: Final = Members(MappingProxyType({}), frozenset())
 def _count(lookups: Lookups, question: _Question) -> Members:
     listeners, attached, namespaces = _listeners(lookups, question), Counter[str](), set[str]()
     named = parent_key(*question[1:])
+    lost = lost_of(lookups, named, listeners)
     for route in (each for kind in ROUTES.values() for each in lookups.find(kind, BY_PARENT, named)):
         parents = (each for each in route.facts.parents if each.key == named)
         found = {name for each in parents for name in attach(route.facts, each, listeners, lookups).hosts}
+        if lost:
+            found = {name for name in found if (RouteName.of(route.facts), name) not in lost}
         if found:
             attached.update(found)
             namespaces.add(route.facts.namespace)
@@ -56,6 +60,10 @@ def _listeners(lookups: Lookups, question: _Question) -> tuple[GatewayListener, 
     return () if gateway is None else read_gateway(gateway.document).listeners
 
 
+def _lose(lookups: Lookups, question: _Question) -> Lost:
+    return lost_of(lookups, parent_key(*question[1:]), _listeners(lookups, question))
+
+
 def _namespaces(lookups: Lookups, question: _Question) -> frozenset[str]:
     found = {question.namespace} | members_of(lookups, *question[1:]).namespaces
     merged = merged_gateway(lookups, GatewayName(question.namespace, question.name))
@@ -68,6 +76,7 @@ def _namespaces(lookups: Lookups, question: _Question) -> frozenset[str]:
 _MEMBERS: Rule[_Question, Members] = Rule(
     "routes of a parent", Level.CLUSTER, _count, lambda *_: NO_MEMBERS, is_memo=True
 )
+_LOST: Rule[_Question, Lost] = Rule("rivals of a parent's routes", Level.CLUSTER, _lose, lambda *_: {}, is_memo=True)
 _NAMESPACES: Rule[_Question, frozenset[str]] = Rule(
     "namespaces of a Gateway", Level.SHARED, _namespaces, lambda question, _: frozenset((question.namespace,)), True
 )
@@ -77,6 +86,11 @@ _NAMESPACES: Rule[_Question, frozenset[str]] = Rule(
 def members_of(lookups: Lookups, kind: str, namespace: str, name: str) -> Members:
     """Return the routes of a Gateway or a ListenerSet."""
     return lookups.derive(_MEMBERS, _Question(lookups.cluster, kind, namespace, name))
+
+
+def lost_at(lookups: Lookups, parent: Parent) -> Lost:
+    """Return what HTTPRoutes and GRPCRoutes of a parent lose to older ones of the other kind."""
+    return lookups.derive(_LOST, _Question(lookups.cluster, parent.ref.kind, parent.ref.namespace, parent.ref.name))
 
 
 def namespaces_of(lookups: Lookups, gateway: GatewayName) -> frozenset[str]:

@@ -49,6 +49,7 @@ class RouteFacts(NamedTuple):
 
     kind: str
     namespace: str
+    name: str
     parents: tuple[Parent, ...]
     """Those that are Gateways or ListenerSets."""
     hostnames: tuple[str, ...]
@@ -79,9 +80,10 @@ def parent_key(kind: str, namespace: str, name: str) -> str:
 
 def read_facts(manifest: JsonObject, kind: str) -> RouteFacts:
     """Return what decides where a route is attached, as far as it can be read."""
-    namespace, spec = as_text(metadata(manifest).get("namespace")), as_object(manifest.get("spec"))
+    meta, spec = metadata(manifest), as_object(manifest.get("spec"))
+    namespace, name = as_text(meta.get("namespace")), as_text(meta.get("name"))
     hostnames = (normal(each) for each in as_list(spec.get("hostnames")) if isinstance(each, str))
-    return RouteFacts(kind, namespace, tuple(_parents(spec, namespace)), tuple(dict.fromkeys(hostnames)))
+    return RouteFacts(kind, namespace, name, tuple(_parents(spec, namespace)), tuple(dict.fromkeys(hostnames)))
 
 
 def _services(manifest: JsonObject) -> frozenset[str]:

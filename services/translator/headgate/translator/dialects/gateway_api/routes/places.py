@@ -1,9 +1,10 @@
 """Where a route is asked: its hosts, on the ports of the listeners that it is attached to."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from headgate.common.problems import Problem
+from headgate.common.resources import GRPC_ROUTE, HTTP_ROUTE
 from headgate.common.status import ConditionType
 from headgate.common.table import PluginUse
 from headgate.translator.dialects.gateway_api.attachment import Attachment, attach
@@ -13,14 +14,17 @@ from headgate.translator.dialects.gateway_api.gateways.parameters import paramet
 from headgate.translator.dialects.gateway_api.gateways.ports import StreamTransport, stream_port
 from headgate.translator.dialects.gateway_api.hostnames import EVERY_HOST, takes
 from headgate.translator.dialects.gateway_api.hosts import HostKeys
-from headgate.translator.dialects.gateway_api.members import namespaces_of
+from headgate.translator.dialects.gateway_api.members import lost_at, namespaces_of
 from headgate.translator.dialects.gateway_api.parents import find_parent
+from headgate.translator.dialects.gateway_api.rivals import Lost, RouteName
 from headgate.translator.dialects.gateway_api.routes.redirects import Origin
 from headgate.translator.dialects.gateway_api.stored import Parent, RouteFacts
 from headgate.translator.fragments.status_part import SaidCondition
 from headgate.translator.manifests.specs import refuse, warn
 from headgate.translator.sources.gateways import GatewayName
 from headgate.translator.world.graph import Lookups
+
+_RIVALS: Final = (HTTP_ROUTE.kind, GRPC_ROUTE.kind)
 
 
 class PlacedHost(NamedTuple):
@@ -108,6 +112,8 @@ def find_places(route: RouteFacts, lookups: Lookups, problems: list[Problem]) ->
             attached = Attachment({}, "Pending", known.pending)
         elif not attached.reason and parameters.fault is not None:
             attached = Attachment({}, "Pending", f"Gateway {gateway} is not accepted; its status says why")
+        if attached.hosts and route.kind in _RIVALS:
+            attached = _but_for_rivals(attached, route, parent, lost_at(lookups, parent), problems)
         refused[parent.field] = _why_refused(attached, parent, problems)
         everything = known.merged.accepted
         served = [each for each in known.listeners if each.id not in known.merged.faults]
@@ -125,6 +131,26 @@ def find_places(route: RouteFacts, lookups: Lookups, problems: list[Problem]) ->
         if attached.hosts:
             namespaces |= namespaces_of(lookups, known.gateway)
     return Places(tuple(spots), tuple(streams), refused, tuple(sorted(namespaces - {route.namespace})), plugins)
+
+
+def _but_for_rivals(
+    attached: Attachment, route: RouteFacts, parent: Parent, lost: Lost, problems: list[Problem]
+) -> Attachment:
+    """Return how a route stands without the listeners whose hosts an older route of the other kind has."""
+    own = RouteName.of(route)
+    winners = {name: lost[own, name] for name in attached.hosts if (own, name) in lost}
+    if not winners:
+        return attached
+    listener, winner = next(iter(winners.items()))
+    message = (
+        f"{winner}, which goes before, has hosts of this route at listener {listener} of {parent}: of HTTPRoutes and "
+        "GRPCRoutes the oldest has them alone; give this one other hostnames, or another listener"
+    )
+    left = {name: hosts for name, hosts in attached.hosts.items() if name not in winners}
+    if not left:
+        return Attachment({}, "HostnameConflict", message)
+    problems.append(warn("HostnameConflict", parent.field, message, parent.ref.name))
+    return Attachment(left)
 
 
 def _shadowed(

@@ -113,7 +113,7 @@ def translate_request_route(manifest: JsonObject, context: RouteContext, read_ru
     problems: list[Problem] = []
     spec = Spec(manifest.get("spec"), problems)
     settings = spec.rest(RouteSettings, "rules")
-    facts = read_facts({**manifest, "metadata": {"namespace": ref.namespace}}, context.kind)
+    facts = read_facts({**manifest, "metadata": {"namespace": ref.namespace, "name": ref.name}}, context.kind)
     if not lookups.is_assumed:
         gateways = (parameters_of(lookups, each.ref.namespace, each.ref.name) for each in facts.parents)
         parameters = next((target for each in gateways for target in each.named), None)

@@ -88,7 +88,7 @@ def _translate(manifest: JsonObject, context: RouteContext, model: type[StreamSe
         return Fragment(identity, problems=tuple(dict.fromkeys(problems)))
     if settings is not None and settings.use_default_gateways:
         problems.append(warn("UnsupportedField", "spec.useDefaultGateways", "name the Gateway in parentRefs"))
-    facts = read_facts({**manifest, "metadata": {"namespace": ref.namespace}}, context.kind)
+    facts = read_facts({**manifest, "metadata": {"namespace": ref.namespace, "name": ref.name}}, context.kind)
     places = find_places(facts, lookups, problems)
     # Without its hostnames a route would take connections of all names.
     is_served = settings is not None and bool(served.backends)
