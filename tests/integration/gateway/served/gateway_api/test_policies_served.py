@@ -98,7 +98,7 @@ async def test_while_a_policy_cannot_be_read_the_requests_are_refused() -> None:
 async def test_objects_of_other_kinds_cannot_be_targets(kind: str) -> None:
     async with world("one", "two") as made:
         wrong = policy("policy", {"kind": kind}, vars=[HEADER])
-        served(made, wrong, grpc_route(to("one"), name="route"))
+        served(made, wrong, grpc_route(to("one"), name="route", creationTimestamp="2026-02-01T00:00:00Z"))
         assert await statuses(made) == (200, 200)
         assert made.proxy.errors(wrong) == ["UnsupportedTarget"]
 
