@@ -9,6 +9,7 @@ import brotli
 import pytest
 
 from fakes.gateway.by_path import answer, by_path
+from fakes.gateway.proxied import Conversation
 from fakes.gateway.served import HOST, Got
 from fakes.translator.applied import World, world
 from fakes.translator.traefik import ANY, middleware, resource, route, rule, used
@@ -214,6 +215,55 @@ async def test_retry(place: str, spec: Any, method: str, body: bytes | None, sta
         got = await (made.proxy.get(method=method) if body is None else made.proxy.post(body, method=method))
         assert str(got.status) == statuses
         assert len(made.servers["web"].heads) == count
+
+
+@PLACES
+@pytest.mark.parametrize(
+    ("spec", "served", "status"),
+    [
+        ({"attempts": 3}, [""], 502),
+        ({"attempts": 3, "status": ["503"]}, [""], 502),
+        ({"attempts": 3, "status": ["502"]}, ["", "200 OK"], 200),
+        ({"attempts": 3, "status": ["502", "503"]}, ["", "503 Oh", "200 OK"], 200),
+        ({"attempts": 3, "status": ["502"]}, ["", "", ""], 502),
+        ({"attempts": 3, "status": ["502"], "initialInterval": "1ms"}, ["", "", ""], 502),
+        ({"attempts": 1, "status": ["502"]}, [""], 502),
+        ({"attempts": 5, "status": ["502"], "timeout": "1ns"}, [""], 502),
+        ({"attempts": 3, "status": ["502"], "disableRetryOnNetworkError": True}, ["", "200 OK"], 200),
+    ],
+)
+async def test_retry_of_connections_that_end_without_an_answer(
+    place: str, spec: Any, served: list[str], status: int
+) -> None:
+    left = list(served)
+
+    async def script(conversation: Conversation) -> None:
+        while True:
+            await conversation.request()
+            if not (said := left.pop(0)):
+                return
+            await conversation.send(answer(said))
+
+    async with world(web=script) as made:
+        used_at(made, place, retry=spec)
+        assert (await made.proxy.get()).status == status
+        assert len(made.servers["web"].heads) == len(served)
+        assert left == []
+
+
+@pytest.mark.parametrize(("statuses", "status"), [(["503"], 504), (["500-599"], 200)])
+async def test_retry_of_servers_that_do_not_answer_in_time(statuses: list[str], status: int) -> None:
+    async def script(conversation: Conversation) -> None:
+        if (await conversation.request())[0].startswith(b"GET ") and len(made.servers["web"].heads) == 1:
+            await asyncio.sleep(5)
+        await conversation.send(answer())
+
+    async with world(web=script) as made:
+        slow = resource("ServersTransport", "slow", {"forwardingTimeouts": {"responseHeaderTimeout": "200ms"}})
+        service = {"name": "web", "port": 80, "serversTransport": "slow"}
+        retry = {"attempts": 2, "status": statuses}
+        made.proxy.apply(slow, middleware("m", retry=retry), route(rule(ANY, service, middlewares=["m"])))
+        assert (await made.proxy.get()).status == status
 
 
 @PLACES

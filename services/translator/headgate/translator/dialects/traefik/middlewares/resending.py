@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from functools import lru_cache, partial
+from http import HTTPStatus
 from typing import Final
 
 from headgate.common.plugins.comparisons import BadComparison, Call, Function, Value, read_condition
@@ -35,8 +36,13 @@ def retry(written: Retry, making: Making) -> Made:
         raise Unfollowed("InvalidValue", "disableRetryOnNetworkError", message)
     if written.attempts == 1:
         return Made(route=RoutePatch(retries=Retries(attempts=0)))
-    on: tuple[RetryCondition, ...] = () if written.disable_retry_on_network_error else ("connect",)
     statuses = tuple(dict.fromkeys(code for text in written.status for code in statuses_of(text, "status")))
+    on: tuple[RetryCondition, ...] = () if written.disable_retry_on_network_error else ("connect",)
+    # Statuses count that the gateway itself answers with where a server does not answer.
+    if HTTPStatus.BAD_GATEWAY in statuses:
+        on = ("connect", "reset")
+    if HTTPStatus.GATEWAY_TIMEOUT in statuses:
+        on = (*on, "timeout")
     retries = Retries(
         attempts=min(written.attempts - 1, MAX_ATTEMPTS),
         on=(*on, "status") if statuses else on,
