@@ -193,6 +193,17 @@ CASES = {
         [{"retry": {"attempts": 3, "status": ["500-599"]}}],
         [Ask("/500"), Ask("/404"), Ask("/500", "POST", b"x"), Ask("/500", "PUT", b"x")],
     ),
+    "retried-unanswered": Case(
+        [{"errors": {"status": ["502"], "query": "/{status}", "service": "pages"}}, {"retry": {"attempts": 3}}],
+        [Ask("/gone"), Ask("/gone", "POST", b"x")],
+    ),
+    "retried-unanswered-by-status": Case(
+        [
+            {"errors": {"status": ["502"], "query": "/{status}", "service": "pages"}},
+            {"retry": {"attempts": 3, "status": ["502"], "disableRetryOnNetworkError": True}},
+        ],
+        [Ask("/gone"), Ask("/gone", "POST", b"x"), Ask("/gone", "PUT", b"x")],
+    ),
     "broken": Case(
         [{"circuitBreaker": {"expression": "ResponseCodeRatio(500, 600, 0, 600) > 0.5", "responseCode": 429}}],
         [Ask(), Ask("/500"), Ask("/500"), Ask("/500"), Ask()],
@@ -258,6 +269,8 @@ async def _serve(conversation: Conversation) -> None:
     while True:
         head, _ = await conversation.request()
         path = head.split(b" ")[1].decode().partition("?")[0]
+        if path == "/gone":
+            return
         kind, body = {"/text": ("text/plain", TEXT), "/json": ("application/json", '{"a": 1}')}.get(
             path, ("text/css", "ok")
         )
