@@ -42,7 +42,7 @@ class RoutePolicy(NamedTuple):
     """Set if it is unknown which requests the routes are for."""
 
 
-class StreamPolicy(NamedTuple):
+class ConnectionPolicy(NamedTuple):
     """What holds for the connections or datagrams of a route."""
 
     fields: Mapping[str, Any] = {}
@@ -52,10 +52,12 @@ class StreamPolicy(NamedTuple):
 
 
 NO_ROUTE_POLICY: Final = RoutePolicy()
-NO_STREAM_POLICY: Final = StreamPolicy()
+NO_CONNECTION_POLICY: Final = ConnectionPolicy()
 BACKEND_POLICIES: AttachmentPoint[ServicePortTarget, BackendPolicy | None] = AttachmentPoint("backend policy", None)
 ROUTE_POLICIES: AttachmentPoint[ObjectTarget, RoutePolicy] = AttachmentPoint("route policy", NO_ROUTE_POLICY)
-STREAM_POLICIES: AttachmentPoint[ObjectTarget, StreamPolicy] = AttachmentPoint("stream policy", NO_STREAM_POLICY)
+CONNECTION_POLICIES: AttachmentPoint[ObjectTarget, ConnectionPolicy] = AttachmentPoint(
+    "connection policy", NO_CONNECTION_POLICY
+)
 SECTIONS: AttachmentPoint[ObjectTarget, frozenset[str] | None] = AttachmentPoint("sections", None)
 """Names of the parts of an object that policies may be about; None if it is not there, or its kind has none."""
 OWNERSHIP: AttachmentPoint[ObjectTarget, bool | None] = AttachmentPoint("ownership", None)

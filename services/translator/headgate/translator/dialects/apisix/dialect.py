@@ -132,7 +132,7 @@ APISIX = Dialect(
         Provider(CLASS_ADDRESSES, find_addresses),
         Provider(policies.BACKEND_POLICIES, find_backend_policy),
         Provider(policies.ROUTE_POLICIES, find_route_policy),
-        Provider(policies.STREAM_POLICIES, find_stream_policy),
+        Provider(policies.CONNECTION_POLICIES, find_stream_policy),
         Provider(GATEWAY_PARAMETERS, find_gateway_parameters),
     ),
 )

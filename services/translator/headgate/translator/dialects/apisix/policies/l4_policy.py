@@ -25,7 +25,7 @@ from headgate.translator.objects.targets import (
     read_targets,
     seniority_of,
 )
-from headgate.translator.sources.policies import NO_STREAM_POLICY, ObjectTarget, StreamPolicy
+from headgate.translator.sources.policies import NO_CONNECTION_POLICY, ConnectionPolicy, ObjectTarget
 from headgate.translator.world.graph import Lookups
 
 
@@ -53,18 +53,18 @@ def translate_l4_policy(ref: ObjectRef, manifest: JsonObject, context: Context) 
     )
 
 
-def find_stream_policy(lookups: Lookups, target: ObjectTarget) -> StreamPolicy:
+def find_stream_policy(lookups: Lookups, target: ObjectTarget) -> ConnectionPolicy:
     """Return what holds for the connections or datagrams of a route."""
     if (target.group, target.kind) not in STREAM_ROUTES:
-        return NO_STREAM_POLICY
+        return NO_CONNECTION_POLICY
     rivals = sorted(_rivals(lookups, target), key=lambda rival: rival.seniority)
     if not rivals:
-        return NO_STREAM_POLICY
+        return NO_CONNECTION_POLICY
     fields = next((rival.fields for rival in rivals if rival.fields is not None), None)
     if fields is None:
         first = rivals[0].seniority
-        return StreamPolicy(fault=f"L4RoutePolicy {first.namespace}/{first.name} cannot be followed")
-    return StreamPolicy(fields)
+        return ConnectionPolicy(fault=f"L4RoutePolicy {first.namespace}/{first.name} cannot be followed")
+    return ConnectionPolicy(fields)
 
 
 def _read_plugins(

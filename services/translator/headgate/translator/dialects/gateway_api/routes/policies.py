@@ -8,12 +8,12 @@ from headgate.translator.dialects.gateway_api.stored import ROUTES
 from headgate.translator.manifests.patches import all_of
 from headgate.translator.manifests.reading import as_list, as_object, as_text
 from headgate.translator.sources.policies import (
+    CONNECTION_POLICIES,
     NO_ROUTE_POLICY,
     ROUTE_POLICIES,
-    STREAM_POLICIES,
+    ConnectionPolicy,
     ObjectTarget,
     RoutePolicy,
-    StreamPolicy,
 )
 from headgate.translator.world.graph import Lookups
 
@@ -40,11 +40,11 @@ def asked_besides(match: MatchedRequests, policy: RoutePolicy) -> MatchedRequest
     return match._replace(when=when, rank=rank)
 
 
-def stream_policy_of(context: RouteContext) -> StreamPolicy:
+def stream_policy_of(context: RouteContext) -> ConnectionPolicy:
     """Return what holds for the connections or datagrams of a route."""
     ref = context.ref
     target = ObjectTarget(GATEWAY_GROUP, context.kind, ref.namespace, ref.name)
-    return context.lookups.attached(STREAM_POLICIES, target)
+    return context.lookups.attached(CONNECTION_POLICIES, target)
 
 
 def find_sections(lookups: Lookups, target: ObjectTarget) -> frozenset[str] | None:

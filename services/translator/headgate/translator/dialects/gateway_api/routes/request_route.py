@@ -48,7 +48,7 @@ MAX_ROUTES: Final = 10_000
 _ANYWHERE: Final = Origin("http", 80)
 
 
-class _OnTheWay(NamedTuple):
+class _WayTo(NamedTuple):
     """Filters of a backend, and the prefix that they may replace."""
 
     filters: Filters
@@ -66,7 +66,7 @@ class _Served(NamedTuple):
     stickiness: Stickiness | None = None
     plugins: tuple[PluginUse, ...] = ()
     """Besides those of filters."""
-    redirecting: Mapping[int, _OnTheWay] = {}
+    redirecting: Mapping[int, _WayTo] = {}
     """Backends, by their place, whose plugins depend on the listener where a client comes from."""
     groups: tuple[BackendGroup, ...] = ()
     is_refused: bool = False
@@ -192,7 +192,7 @@ def _serve(
     filters: Filters,
     backends: RuleBackends,
     uses: tuple[BackendUse, ...],
-    redirecting: Mapping[int, _OnTheWay],
+    redirecting: Mapping[int, _WayTo],
 ) -> _Served:
     is_answered = filters.redirect is not None
     return _Served(
@@ -223,7 +223,7 @@ def _way_to(
     matches: Sequence[MatchedRequests],
     context: RouteContext,
     problems: list[Problem],
-) -> _OnTheWay | None:
+) -> _WayTo | None:
     """Return the filters of a backend; None if one of them cannot be followed."""
     at = f"{field}.filters"
     filters = read_filters(written.filters, at, context, problems, is_of_backend=True)
@@ -233,10 +233,10 @@ def _way_to(
         message = "ReplacePrefixMatch of a backend needs one match of type PathPrefix in the rule"
         problems.append(refuse("UnsupportedValue", at, message))
         return None
-    return None if filters is None else _OnTheWay(filters, prefix)
+    return None if filters is None else _WayTo(filters, prefix)
 
 
-def _destination(written: WeightedBackend, field: str, way: _OnTheWay | None) -> Destination:
+def _destination(written: WeightedBackend, field: str, way: _WayTo | None) -> Destination:
     if way is None:
         return Destination(written, written.weight, field, is_refused=True)
     passed = OnTheWay(way.filters.plugins(way.prefix), way.filters.mirrors)

@@ -32,7 +32,7 @@ from headgate.translator.fragments.fragment import BackendUse, Fragment, StreamC
 from headgate.translator.fragments.upstream_refs import RefusalRef
 from headgate.translator.manifests.specs import Part, Spec, refuse, warn
 from headgate.translator.objects.document import identify
-from headgate.translator.sources.policies import NO_STREAM_POLICY, StreamPolicy
+from headgate.translator.sources.policies import NO_CONNECTION_POLICY, ConnectionPolicy
 from headgate.translator.world.graph import Lookups
 
 MAX_STREAMS: Final = 1000
@@ -77,7 +77,7 @@ def _translate(manifest: JsonObject, context: RouteContext, model: type[StreamSe
     settings, rules = spec.rest(model, "rules"), spec.each("rules", StreamRule)
     for rule in rules[1:]:
         problems.append(refuse("UnsupportedValue", rule.field, "is never used: a route has one rule; put it into that"))
-    policy = NO_STREAM_POLICY if lookups.is_assumed else stream_policy_of(context)
+    policy = NO_CONNECTION_POLICY if lookups.is_assumed else stream_policy_of(context)
     served = _read_backends(rules[0], context, problems) if rules else _Backends((), ())
     if policy.fault and rules:
         message = f"{policy.fault}; its status says why; connections are refused"
@@ -145,7 +145,7 @@ def _claims(
     spots: Sequence[StreamSpot],
     field: str,
     by_end: Mapping[bool, _Backends],
-    policy: StreamPolicy,
+    policy: ConnectionPolicy,
     context: RouteContext,
     problems: list[Problem],
 ) -> Iterator[StreamClaim]:
@@ -158,7 +158,9 @@ def _claims(
         yield _claim(spot, field, by_end[spot.ends_tls], policy, context)
 
 
-def _claim(spot: StreamSpot, field: str, served: _Backends, policy: StreamPolicy, context: RouteContext) -> StreamClaim:
+def _claim(
+    spot: StreamSpot, field: str, served: _Backends, policy: ConnectionPolicy, context: RouteContext
+) -> StreamClaim:
     ref, kind = context.ref, context.kind
     name = spot.hostname and table_host(spot.hostname)
     # Of listeners at addresses of their own several may have one port and name: those of different Gateways.
