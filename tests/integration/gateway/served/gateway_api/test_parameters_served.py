@@ -6,7 +6,7 @@ import pytest
 
 from fakes.translator.apisix import resource as apisix
 from fakes.translator.applied import secret, world
-from fakes.translator.deltas import ingress
+from fakes.translator.deltas import ingress, ingress_class
 from fakes.translator.gateway_api import extension, gateway, gateway_class, plugins, prefix, route, to
 
 GROUP = "apisix.apache.org"
@@ -89,6 +89,16 @@ async def test_a_gateway_whose_class_has_parameters_that_are_missing_is_not_serv
         assert await made.proxy.status() == 404
         assert made.proxy.errors(written) == ["InvalidParameters"]
         assert "parametersRef of GatewayClass edge: ConfigMap default/proxy" in made.proxy.messages(written)
+
+
+async def test_plugins_of_a_gateway_proxy_of_an_ingress_class_too_run_once_for_all_routes() -> None:
+    parameters = {"apiGroup": GROUP, "kind": "GatewayProxy", "name": "proxy", "namespace": "default"}
+    ingresses = ingress_class("headgate")
+    ingresses["spec"]["parameters"] = parameters
+    once = proxy(("limit-count", {"count": 2, "time_window": 60, "rejected_code": 429}))
+    async with world("web") as made:
+        made.proxy.apply(ingresses, gateway_class(), with_parameters(PROXY), once, route(to("web")))
+        assert [await made.proxy.status() for _ in range(3)] == [200, 200, 429]
 
 
 async def test_a_plugin_that_keeps_requests_out_and_cannot_be_followed_refuses_them_all() -> None:

@@ -33,7 +33,7 @@ from headgate.translator.world.world import EVERY
 
 def is_referred_to(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) -> bool:
     """Whether an IngressClass, a Gateway or a GatewayClass of ours names a GatewayProxy as its parameters."""
-    return _is_of_ingress_class(ref, lookups) or _is_of_gateway(ref, lookups)
+    return _is_of_ingress_class(ref.namespace, ref.name, lookups) or _is_of_gateway(ref, lookups)
 
 
 def find_gateway_parameters(lookups: Lookups, target: ObjectTarget) -> GatewayParameters | None:
@@ -46,6 +46,8 @@ def find_gateway_parameters(lookups: Lookups, target: ObjectTarget) -> GatewayPa
     raw, ignored = as_object(document.decode().get("spec")), list[Problem]()
     metadata = read_metadata(raw.get("pluginMetadata"), lookups.settings, ignored)
     plugins = _read_plugins(Spec(raw, ignored), target.namespace, Context(lookups, metadata=metadata), ignored)
+    if _is_of_ingress_class(target.namespace, target.name, lookups):
+        plugins = ()  # they run for the requests of all routes, once
     return GatewayParameters(plugins, read_addresses(Spec(raw, ignored), target.namespace, lookups, ignored))
 
 
@@ -57,8 +59,8 @@ def _is_of_gateway(ref: ObjectRef, lookups: Lookups) -> bool:
     return any(owns_gateway(one, lookups) for one in lookups.find(GATEWAYS, BY_PARAMETERS, named))
 
 
-def _is_of_ingress_class(ref: ObjectRef, lookups: Lookups) -> bool:
-    wanted = ClassParameters(APISIX_GROUP, GATEWAY_PROXY.kind, ref.namespace, ref.name)
+def _is_of_ingress_class(namespace: str, name: str, lookups: Lookups) -> bool:
+    wanted = ClassParameters(APISIX_GROUP, GATEWAY_PROXY.kind, namespace, name)
     classes = lookups.find(INGRESS_CLASSES, EVERY)
     return any(one.parameters == wanted and lookups.settings.owns(one.controller) for one in classes)
 
@@ -72,7 +74,7 @@ def translate_gateway_proxy(ref: ObjectRef, manifest: JsonObject, context: Conte
     metadata = read_metadata(raw.get("pluginMetadata"), context.settings, problems)
     read_addresses(spec, ref.namespace, context.lookups, problems)
     uses = _read_plugins(spec, ref.namespace, context._replace(metadata=metadata), problems)
-    is_for_all = context.lookups.is_assumed or _is_of_ingress_class(ref, context.lookups)
+    is_for_all = context.lookups.is_assumed or _is_of_ingress_class(ref.namespace, ref.name, context.lookups)
     return Fragment(identify(ref, manifest), problems=tuple(problems), global_plugins=uses if is_for_all else ())
 
 
