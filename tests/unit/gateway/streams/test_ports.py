@@ -1,10 +1,12 @@
 """Which route has a port or a server name."""
 
 from fakes.gateway.streams import stream
+from fakes.gateway.table import ORIGIN
+from headgate.common.table import Listener
 from headgate.common.table.hosts import MAX_HOST_PATTERNS
 from headgate.gateway.balancing.upstream import UpstreamHolder
 from headgate.gateway.net.port_set import PortKey
-from headgate.gateway.streams.ports import HTTPS_PORT, plan_ports
+from headgate.gateway.streams.ports import HTTPS_PORT, MAX_LISTENER_PORTS, plan_ports
 from headgate.gateway.streams.route import CompiledStream
 
 
@@ -23,6 +25,35 @@ def test_tcp_and_udp_have_ports_of_their_own() -> None:
         PortKey("udp", 53): "u",
     }
     assert plan.problems == {}
+
+
+def on_addresses(key: str, *addresses: str, port: int = 53) -> Listener:
+    first, *further = addresses
+    said = {"key": key, "protocol": "tcp", "port": port, "address": first, "further_addresses": further}
+    return Listener.model_validate({**said, "provenance": ORIGIN})
+
+
+def test_a_route_is_at_the_addresses_of_its_listener_and_nowhere_without_one() -> None:
+    listeners = {"l": on_addresses("l", "192.0.2.1", "192.0.2.2"), "m": on_addresses("m", "192.0.2.3")}
+    routes = [compiled(53, "a", listener="l"), compiled(53, "b", listener="m"), compiled(53, "c", listener="gone")]
+    plan = plan_ports([*routes, compiled(53, "d")], listeners)
+    assert {key.address: port.only.entry.key for key, port in plan.ports.items()} == {
+        "192.0.2.1": "a",
+        "192.0.2.2": "a",
+        "192.0.2.3": "b",
+        "": "d",
+    }
+    assert plan.problems == {}
+
+
+def test_ports_of_listeners_are_bounded_and_others_are_not_counted() -> None:
+    addresses = [f"192.0.2.{number}" for number in range(2)]
+    count = MAX_LISTENER_PORTS // len(addresses)
+    listeners = {f"{port:04}": on_addresses(f"{port:04}", *addresses, port=port) for port in range(1, count + 2)}
+    routes = [compiled(int(key), key, listener=key) for key in listeners]
+    plan = plan_ports([compiled(9999, "0"), *routes], listeners)
+    assert len(plan.ports) == MAX_LISTENER_PORTS + 1
+    assert [*plan.problems] == [f"{count + 1:04}"]
 
 
 def test_the_least_key_has_a_port_that_several_want_whatever_their_order() -> None:

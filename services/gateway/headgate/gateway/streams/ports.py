@@ -14,6 +14,8 @@ from headgate.gateway.streams.conditions import Asked
 from headgate.gateway.streams.route import CompiledStream
 
 NO_LISTENERS: Final[Mapping[str, Listener]] = MappingProxyType({})
+MAX_LISTENER_PORTS: Final = 512
+"""Ports, counted by address, that are opened for routes on listeners; those of routes with lesser keys are."""
 HTTPS_PORT = 0
 """Stands for the gateway's HTTPS port, whatever its number is."""
 
@@ -119,11 +121,21 @@ def plan_ports(routes: Iterable[CompiledStream], listeners: Mapping[str, Listene
         listeners: that routes may be on, by key.
     """
     groups: dict[PortKey, list[CompiledStream]] = {}
+    on_listeners: set[PortKey] = set()
+    refused: dict[str, str] = {}
     for route in sorted(routes, key=lambda route: route.entry.key):
         transport: Literal["tcp", "udp"] = "udp" if route.entry.protocol == "udp" else "tcp"
         for address in _addresses_of(route, listeners):
-            groups.setdefault(PortKey(transport, route.entry.port, address), []).append(route)
-    problems = {route.entry.key: route.problem for group in groups.values() for route in group if route.problem}
+            key = PortKey(transport, route.entry.port, address)
+            if route.entry.listener and key not in groups:
+                if len(on_listeners) >= MAX_LISTENER_PORTS:
+                    refused[route.entry.key] = f"{key} is one too many: {MAX_LISTENER_PORTS} of listeners are opened"
+                    continue
+                on_listeners.add(key)
+            groups.setdefault(key, []).append(route)
+    problems = refused | {
+        route.entry.key: route.problem for group in groups.values() for route in group if route.problem
+    }
     return StreamPlan({key: _plan_port(group, problems) for key, group in groups.items()}, problems)
 
 
