@@ -1,6 +1,6 @@
 """What stands before every page and every answer: who asks, from where, how often, and what browsers may do with it."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -64,9 +64,9 @@ class Guard:
     def _refusal(self, request: web.Request) -> web.Response | None:
         """Return why a request is not let in; None if it is. It gets its person."""
         if self._is_local and _name_of(request) not in LOOPBACK:
-            return web.Response(status=421, text="this console answers to names of loopback alone\n")
+            return _refuse(request, 421, "Misdirected", "this console answers to names of loopback alone")
         if not self._asking.take(request.remote or ""):
-            return web.Response(status=429, text="too many requests\n", headers={"Retry-After": "1"})
+            return _refuse(request, 429, "Too many requests", "wait a second", {"Retry-After": "1"})
         person, form_token = self._who(request)
         if person is None and not request.path.startswith(_OPEN):
             return _ask_to_log_in(request)
@@ -96,9 +96,9 @@ class Guard:
     def _judge_change(self, request: web.Request, person: Person | None) -> web.Response | None:
         is_by_token = "Authorization" in request.headers
         if not is_by_token and request.headers.get("Sec-Fetch-Site", "same-origin") != "same-origin":
-            return web.Response(status=403, text="this came from another site\n")
+            return _refuse(request, 403, "Not permitted", "this came from another site")
         if person is None or (not person.may_change and request.path != "/logout"):
-            return web.Response(status=403, text="this needs the role operator\n")
+            return _refuse(request, 403, "Not permitted", "this needs the role operator")
         return None
 
     def log_in(self, token: str, request: web.Request) -> web.Response | None:
@@ -131,7 +131,16 @@ def _name_of(request: web.Request) -> str:
 
 def _ask_to_log_in(request: web.Request) -> web.Response:
     if request.path.startswith(API) or request.method != "GET":
-        body = {"status": 401, "title": "Not logged in", "detail": "send a token: Authorization: Bearer TOKEN"}
-        headers = {"WWW-Authenticate": "Bearer"}
-        return web.json_response(body, status=401, content_type="application/problem+json", headers=headers)
+        detail = "send a token: Authorization: Bearer TOKEN"
+        return _refuse(request, 401, "Not logged in", detail, {"WWW-Authenticate": "Bearer"})
     return web.Response(status=303, headers={"Location": "/login"})
+
+
+def _refuse(
+    request: web.Request, status: int, title: str, detail: str, headers: Mapping[str, str] | None = None
+) -> web.Response:
+    """Return an answer that programs and people can read."""
+    if not request.path.startswith(API):
+        return web.Response(status=status, text=f"{detail}\n", headers=headers)
+    body = {"status": status, "title": title, "detail": detail}
+    return web.json_response(body, status=status, content_type="application/problem+json", headers=headers)

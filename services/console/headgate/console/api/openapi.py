@@ -51,6 +51,7 @@ def _operation(question: Question) -> dict[str, Any]:
         "400": "asked for what cannot be",
         "401": "not logged in",
         "404": "there is no such thing",
+        "429": "asked too often; Retry-After says when to ask again",
         "503": "no answer from the stores",
     }
     return {

@@ -115,7 +115,7 @@ async def stream(view: LiveView, request: web.Request) -> web.StreamResponse:
     last = request.headers.get("Last-Event-ID", "")
     response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"})
     await response.prepare(request)
-    with suppress(ConnectionError):  # the client has left
+    with suppress(ConnectionError, InvalidRequest):  # the client has left, or too many listen
         async for one in view.happenings(int(last) if last.isdecimal() else None):
             if one.kind in wanted:
                 data = json.dumps(one.data, default=str)

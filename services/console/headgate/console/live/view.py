@@ -21,6 +21,7 @@ from headgate.common.traffic import TrafficSummary
 from headgate.console.live.gateway_site import GatewaySite
 from headgate.console.live.served_table import ServedTable, read_table
 from headgate.console.live.tapping import Taps
+from headgate.operations.errors import InvalidRequest
 from headgate.operations.status.report import Report, read_report
 from headgate.operations.tables.revisions import current_manifest
 from headgate.operations.traffic.history import TrafficHistory
@@ -34,6 +35,8 @@ _REPORT_S: Final = 2.0
 _AGAIN_S: Final = 2.0
 _KEPT_EVENTS: Final = 1000
 """Of what happened, for those who lost their connection and come back."""
+MAX_LISTENING: Final = 200
+"""Who may listen at once: each page that is open does."""
 _UNFIT_S: Final = 15.0
 """For which a worker's word about its endpoints counts."""
 
@@ -73,6 +76,7 @@ class LiveView:
         self._entries: dict[str, tuple[TableEntry, ...]] = {}
         self._happenings: deque[Happening] = deque(maxlen=_KEPT_EVENTS)
         self._number = 0
+        self._listening = 0
         self._changed = asyncio.Condition()
 
     async def run(self) -> None:
@@ -93,8 +97,21 @@ class LiveView:
 
         Args:
             after: number of the last one that is known: what is kept of those since comes first.
+
+        Raises:
+            InvalidRequest: as many listen already as may.
         """
         last = self._number if after is None or after > self._number else after
+        if self._listening >= MAX_LISTENING:
+            raise InvalidRequest(f"{MAX_LISTENING} listen already")
+        self._listening += 1
+        try:
+            async for one in self._since(last):
+                yield one
+        finally:
+            self._listening -= 1
+
+    async def _since(self, last: int) -> AsyncIterator[Happening]:
         while True:
             for one in [each for each in self._happenings if each.number > last]:
                 last = one.number
