@@ -6,6 +6,7 @@ import ssl
 from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 
 from prometheus_client import CollectorRegistry
 
@@ -156,7 +157,13 @@ class Served:
     """A running proxy and the table behind it."""
 
     def __init__(
-        self, config: ProxyConfig, query: Query | None, cluster: str, dialler: Dialler, proxy_protocol: bool = False
+        self,
+        config: ProxyConfig,
+        query: Query | None,
+        cluster: str,
+        dialler: Dialler,
+        proxy_protocol: bool = False,
+        hooks_file: Path | None = None,
     ) -> None:
         self.stats = ProxyStats()
         self.log = RecordedLog()
@@ -172,6 +179,7 @@ class Served:
             consumers=self.consumers,
             dialler=dialler,
             find_group=lambda key: self.compiler.hold_group(key),
+            hooks_file=hooks_file,
         )
         self.compiler = TableCompiler(
             self.directory,
@@ -322,6 +330,7 @@ async def served(
     dialler: Dialler = UNBOUNDED,
     detailed: bool = True,
     proxy_protocol: bool = False,
+    hooks_file: Path | None = None,
 ) -> AsyncIterator[Served]:
     """Serve entries over HTTP and HTTPS, in a cluster; `query` asks for the addresses of names.
 
@@ -329,7 +338,7 @@ async def served(
     the gateway's own ports begin with a PROXY header.
     """
     told = replace(config or ProxyConfig(), detailed_errors=detailed)
-    running = Served(told, query, cluster, dialler, proxy_protocol)
+    running = Served(told, query, cluster, dialler, proxy_protocol, hooks_file)
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(asyncio.sleep, 0.01)
         if running.resolver is not None:

@@ -102,6 +102,11 @@ class GatewaySettings(StoreSettings):
         description="Folder below which the plugin authz-casbin may read files; none by default, as routes are written "
         "by many, who would name any file of the gateway.",
     )
+    hooks_file: Path | None = Field(
+        default=None,
+        description="File of Python whose functions routes may run by their names (plugin python-hook); none by "
+        "default. It runs in every worker, and reads and does what the gateway may.",
+    )
     trace_share: float = Field(
         default=0.0,
         ge=0,

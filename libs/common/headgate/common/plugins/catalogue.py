@@ -65,6 +65,7 @@ from headgate.common.plugins.traffic.nginx_rewrite import NginxRewriteConfig
 from headgate.common.plugins.traffic.proxy_cache import ProxyCacheConfig
 from headgate.common.plugins.traffic.proxy_mirror import ProxyMirrorConfig
 from headgate.common.plugins.traffic.proxy_rewrite import ProxyRewriteConfig
+from headgate.common.plugins.traffic.python_hook import PythonHookConfig
 from headgate.common.plugins.traffic.real_ip import RealIpConfig
 from headgate.common.plugins.traffic.redirect import RedirectConfig
 from headgate.common.plugins.traffic.request_id import RequestIdConfig
@@ -151,6 +152,7 @@ CONFIGS: Mapping[str, type[PluginConfig]] = MappingProxyType(
             ProxyMirrorConfig,
             ProxyRedirectConfig,
             ProxyRewriteConfig,
+            PythonHookConfig,
             PublicApiConfig,
             RealIpConfig,
             RedirectConfig,

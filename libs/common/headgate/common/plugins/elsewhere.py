@@ -8,7 +8,7 @@ _LOGS = (
     "splunk-hec-logging, google-cloud-logging, skywalking-logger, loggly, tcp-logger, udp-logger and syslog"
 )
 _TRACES = "traces are sent by opentelemetry"
-_OF_ONES_OWN = "a plugin of your own is Python (docs/plugins.md)"
+_OF_ONES_OWN = "what says the same, and functions of your own in Python: docs/lua.md"
 
 ELSEWHERE: Final[Mapping[str, str]] = {
     **dict.fromkeys(("serverless-pre-function", "serverless-post-function"), f"Lua is not run; {_OF_ONES_OWN}"),

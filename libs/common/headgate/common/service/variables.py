@@ -70,6 +70,7 @@ SETTING_NAMES: Final = frozenset(
         "grace_s",
         "header_timeout_s",
         "host_sharing",
+        "hooks_file",
         "http_host",
         "http_port",
         "https",

@@ -111,6 +111,7 @@ def make_table(settings: GatewaySettings, unseal: Unseal, metrics: Callable[[], 
         settings.plugin_policy_dir,
         dialler,
         upstreams.hold_group,
+        settings.hooks_file,
     )
     compiler = TableCompiler(
         directory,

@@ -65,6 +65,7 @@ from headgate.gateway.plugins.built_in.traffic.nginx_rewrite import NginxRewrite
 from headgate.gateway.plugins.built_in.traffic.proxy_cache.plugin import ProxyCache
 from headgate.gateway.plugins.built_in.traffic.proxy_mirror import ProxyMirror
 from headgate.gateway.plugins.built_in.traffic.proxy_rewrite import ProxyRewrite
+from headgate.gateway.plugins.built_in.traffic.python_hook import PythonHook
 from headgate.gateway.plugins.built_in.traffic.real_ip import RealIp
 from headgate.gateway.plugins.built_in.traffic.redirect import Redirect
 from headgate.gateway.plugins.built_in.traffic.request_id import RequestId
@@ -151,6 +152,7 @@ _ALL: tuple[type[Plugin[Any]], ...] = (
     ProxyMirror,
     ProxyRedirect,
     ProxyRewrite,
+    PythonHook,
     PublicApi,
     RealIp,
     Redirect,

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Awaitable, Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -132,6 +132,8 @@ class PluginServices:
     """Folder for files of routes' plugins; None: there is none."""
     policy_dir: Path | None = None
     """Folder of files that routes' plugins may read their policies from; None: there is none."""
+    hooks: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    """Functions of the operator's own file, by name."""
     close_later: Callable[[Closing], None] = no_closing
     """Has something closed when the worker ends, if it is still in use then."""
     consumers: ConsumerDirectory = field(default_factory=ConsumerDirectory)

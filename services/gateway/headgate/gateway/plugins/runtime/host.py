@@ -25,6 +25,7 @@ from headgate.gateway.plugins.interface import (
 from headgate.gateway.plugins.interface.consumers import ConsumerDirectory
 from headgate.gateway.plugins.interface.targets import Endpoints, NoEndpoints
 from headgate.gateway.plugins.kit.calls import CallFailed, call_url, make_client
+from headgate.gateway.plugins.kit.hooks import load_hooks
 from headgate.gateway.plugins.kit.keyed import Keyed
 from headgate.gateway.plugins.redis.counters import CountersDirectory
 from headgate.gateway.plugins.redis.sessions import SessionsDirectory
@@ -50,6 +51,10 @@ class PluginHost:
         policy_dir: folder of files that routes' plugins may read their policies from.
         dialler: opens the connections of plugins' own requests.
         find_group: gives the endpoints of a group of backends, as `find_upstream` does.
+        hooks_file: of the functions that the plugin `python-hook` runs.
+
+    Raises:
+        SettingsError: that file cannot be run.
     """
 
     def __init__(
@@ -63,6 +68,7 @@ class PluginHost:
         policy_dir: Path | None = None,
         dialler: Dialler = UNBOUNDED,
         find_group: Callable[[str], Endpoints] = NoEndpoints,
+        hooks_file: Path | None = None,
     ) -> None:
         self._unseal = unseal
         self._registry = PluginRegistry()
@@ -83,6 +89,7 @@ class PluginHost:
             metrics=metrics,
             log_dir=log_dir,
             policy_dir=policy_dir,
+            hooks=load_hooks(hooks_file),
             close_later=self._closing.add,
             consumers=ConsumerDirectory() if consumers is None else consumers,
             logger=logging.getLogger("headgate.gateway.plugins"),
