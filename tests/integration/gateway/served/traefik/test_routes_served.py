@@ -263,7 +263,7 @@ async def test_objects_of_the_older_group_are_served_where_the_newer_has_none() 
         ({"kind": "TraefikService"}, {}),
         ({"kind": "TraefikService", "name": "api@internal"}, {}),
         ({"scheme": "ftp"}, {}),
-        ({"healthCheck": {"method": "POST", "path": "/"}}, {}),
+        ({"healthCheck": {"path": "http://other.test/"}}, {}),
     ],
 )
 async def test_what_cannot_be_followed_closes_the_route(fields: Any, spec: Any) -> None:
