@@ -184,7 +184,8 @@ MIDDLEWARE_FIELDS: Final = (
     _row(
         "retry",
         is_=Likeness.SAME,
-        note="of a route, or of one of its services; at most 101 attempts, each at another server if there is one",
+        note="of a route, or of one of its services; at most 101 attempts, each at another server if there is one; "
+        "502 and 504 in `status` are those of the gateway too, where a server does not answer",
     ),
     _row("stripPrefix.forceSlash", is_=Likeness.UNUSED, note="deprecated; a path always begins with a slash"),
     _row(
