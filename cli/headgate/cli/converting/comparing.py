@@ -8,11 +8,12 @@ from headgate.cli.converting.documents import Document, NoEqual
 from headgate.cli.converting.filters import same_config
 from headgate.cli.converting.http_routes import HttpRoutes
 from headgate.cli.converting.ordering import reordered, rule_name
+from headgate.cli.converting.policies import as_served
 from headgate.cli.converting.rules import Rule
 from headgate.cli.converting.sources import Table
 from headgate.common.plugins.meta import META
 from headgate.common.resources import HTTP_ROUTE
-from headgate.common.table import PluginUse, Route, Upstream, VirtualHost
+from headgate.common.table import PluginUse, Route, Timeouts, Upstream, VirtualHost
 
 _ELSEWHERE: Final = frozenset(
     ("name", "path", "when", "rank", "backends", "canaries", "plugins", "provenance", "mirrors")
@@ -81,9 +82,18 @@ def _pairs(after: Table, routes: HttpRoutes) -> Iterator[tuple[tuple[str, str, i
 def _fields(old: Route, new: Route) -> Iterator[str]:
     for name in Route.model_fields.keys() - _ELSEWHERE:
         before, after = getattr(old, name), getattr(new, name)
+        if name == "timeouts":
+            before, after = as_served(old.timeouts), as_served(_timeouts(new))
         if before == after or (name == "max_body" and after is None):
             continue
         yield from _changes(name, before, after)
+
+
+def _timeouts(route: Route) -> Timeouts:
+    """Return a route's timeouts with what all of its backends say alike."""
+    said = {backend.timeouts for backend in route.backends}
+    own = said.pop().model_dump(exclude_none=True) if len(said) == 1 else {}
+    return route.timeouts.model_copy(update=own)
 
 
 def _changes(name: str, before: Any, after: Any) -> Iterator[str]:

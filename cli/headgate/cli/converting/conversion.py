@@ -8,6 +8,7 @@ from headgate.cli.converting.comparing import compare
 from headgate.cli.converting.documents import Document, as_yaml
 from headgate.cli.converting.gateways import GatewayName, Gateways
 from headgate.cli.converting.http_routes import HttpRoutes
+from headgate.cli.converting.policies import traffic_policies
 from headgate.cli.converting.sources import Table, read_table
 from headgate.cli.converting.streams import convert_streams
 from headgate.cli.offline.tables import CLUSTER, Finding, OfflineTable, read_all, translate_read
@@ -56,6 +57,8 @@ def convert_paths(paths: Sequence[Path], flags: Sequence[str], gateway: GatewayN
     for source in before.sources:
         documents += routes.convert(source)
         documents += convert_streams(source, before, gateways)
+    manifests = [one.object for one in read.objects]
+    documents += traffic_policies(routes.rules, before, manifests)
     routes.attach()
     documents = [*gateways.documents(), *documents] if documents or gateways.remarks else []
     _compare(documents, before, routes, read, flags)

@@ -122,6 +122,11 @@ class HttpRoutes:
             )
         return said
 
+    @property
+    def rules(self) -> Iterable[Rule]:
+        """All rules that were written."""
+        return {id(rule): rule for rule in self.origins.values()}.values()
+
     def documents_of(self, route: Route) -> list[Document]:
         """Return the HTTPRoutes of the object that a route of the table comes from."""
         source = route.provenance

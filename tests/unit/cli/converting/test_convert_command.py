@@ -222,11 +222,35 @@ def test_a_redirect_to_a_place_is_a_standard_filter(convert: Convert) -> None:
     assert len(redirects) + len(named) == 1
 
 
-def test_what_has_no_equal_is_a_comment_of_its_route(convert: Convert) -> None:
-    found = convert(ingress("/", proxy_read_timeout="30"))
+def test_what_all_routes_say_of_a_service_is_a_policy(convert: Convert) -> None:
+    found = convert(ingress("/", proxy_read_timeout="30", load_balance="ewma"))
+    policy = found.one("BackendTrafficPolicy")
+    assert policy["spec"] == {
+        "targetRefs": [{"group": "", "kind": "Service", "name": "web"}],
+        "timeout": {"connect": "5s", "send": "60s", "read": "30s"},
+        "loadbalancer": {"type": "ewma"},
+    }
+    assert not any("timeouts" in remark or "balancing" in remark for remark in found.remarks)
+
+
+def test_what_routes_say_otherwise_of_one_service_is_a_comment(convert: Convert) -> None:
+    other = yaml.safe_load(ingress("/", host="other.test"))
+    other["metadata"]["name"] = "other"
+    found = convert(ingress("/", proxy_read_timeout="30"), yaml.safe_dump(other))
     assert found.code == 1
-    assert "timeouts.read_s was 30.0, and is not said" in found.out
-    assert "2 differences told in comments" in found.err
+    assert found.all("BackendTrafficPolicy") == []
+    assert any(remark.startswith("timeouts.read_s was 30.0, and is 60.0") for remark in found.remarks)
+    assert "differences told in comments" in found.err
+
+
+def test_a_service_with_a_policy_keeps_it(convert: Convert) -> None:
+    own = """\
+apiVersion: apisix.apache.org/v1alpha1
+kind: BackendTrafficPolicy
+metadata: {name: own, namespace: shop}
+spec: {targetRefs: [{group: "", kind: Service, name: web}], timeout: {read: 20s}}
+"""
+    assert convert(ingress("/", proxy_read_timeout="30"), own).all("BackendTrafficPolicy") == []
 
 
 def test_a_guard_that_cannot_be_followed_is_never_left_out(convert: Convert) -> None:
