@@ -17,6 +17,7 @@ import re
 from collections.abc import Iterable
 from datetime import datetime
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict
@@ -33,6 +34,7 @@ LAST_GOOD_PREFIX = "headgate.lastgood"
 MAX_DEPTH = 100
 """Objects and lists in each other in one object."""
 _EMPTY_TOKEN = "=-"
+_PLAIN = re.compile(r"[A-Za-z0-9_/-]+")
 _UNSAFE = re.compile(rb"[^A-Za-z0-9_/-]")
 _ESCAPE = re.compile(r"=([0-9A-F]{2})")
 
@@ -43,6 +45,12 @@ def escape_token(text: str) -> str:
     Letters, digits, `_`, `/` and `-` stay; every other byte of the UTF-8 form becomes `=XX`. The empty text becomes
     `=-`, which no escape produces.
     """
+    return text if _PLAIN.fullmatch(text) else _escape_token(text)
+
+
+@lru_cache(maxsize=4096)
+def _escape_token(text: str) -> str:
+    """Escape what has to be: groups and clusters above all, which few objects have to themselves."""
     if not text:
         return _EMPTY_TOKEN
     return _UNSAFE.sub(lambda found: b"=%02X" % found[0][0], text.encode()).decode()
