@@ -85,6 +85,15 @@ async def test_traffic_is_on_the_page_of_its_route() -> None:
         assert '<svg class="spark"' in page
 
 
+async def test_what_is_wrong_with_a_routes_object_is_on_its_page() -> None:
+    async with console(*OBJECTS) as made:
+        await made.until("/objects", lambda said: said["total"])
+        name = (await made.api("/routes?q=b.example"))["items"][0]["name"]
+        assert "Service default/gone not found" in (await made.get(f"/route?name={name}")).text
+        assert (await made.api(f"/route?name={name}"))["problems"][0]["reason"] == "ServiceNotFound"
+        assert (await made.api(f"/route?name={NAME}"))["problems"] == []
+
+
 # Rights
 
 

@@ -144,6 +144,7 @@ async def answer_route(view: LiveView, values: Values) -> Any:
         "revision": table.version,
         **whole_route(row, table),
         "traffic": traffic_of(counts.get(row.name), report.seconds),
+        "problems": [one.model_dump(mode="json") for one in view.problems_of(row.route.provenance)],
         "unfit": unfit,
     }
 

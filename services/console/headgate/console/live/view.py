@@ -13,10 +13,11 @@ from typing import Any, Final, NamedTuple
 
 from headgate.common.errors import HeadgateError, NotPermitted, StoreError
 from headgate.common.heartbeats import Heartbeat
+from headgate.common.problems import Problem
 from headgate.common.snapshot import decode_chunk
 from headgate.common.stores.opening import Stores
 from headgate.common.stores.reading import read_chunks
-from headgate.common.table import TableEntry
+from headgate.common.table import Provenance, TableEntry
 from headgate.common.traffic import TrafficSummary
 from headgate.console.live.gateway_site import GatewaySite
 from headgate.console.live.served_table import ServedTable, read_table
@@ -185,6 +186,17 @@ class LiveView:
         since = time.time() - _UNFIT_S
         self._told = {key: summary for key, summary in self._told.items() if summary.at >= since}
         return list(self._told.values())
+
+    def problems_of(self, source: Provenance) -> Sequence[Problem]:
+        """Return what is wrong with the object that an entry comes from."""
+        updates = self.report.updates if self.report is not None else ()
+        name = (source.cluster, source.namespace, source.name)
+        return [
+            problem
+            for update in updates
+            if update.kind == source.kind and (update.ref.cluster, update.ref.namespace, update.ref.name) == name
+            for problem in update.problems
+        ]
 
     @property
     def heartbeats(self) -> Sequence[Heartbeat]:

@@ -210,6 +210,7 @@ class Pages:
         ends = view.window.report(Grouping.ENDPOINT, Order.REQUESTS)
         return {
             "row": row,
+            "problems": view.problems_of(row.route.provenance),
             "when": _written(row.route.when),
             "weights": sum(backend.weight for backend in row.route.backends),
             "traffic": counts.get(row.name, Counts()),
