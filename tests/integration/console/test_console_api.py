@@ -11,7 +11,7 @@ from aiohttp.test_utils import TestServer
 from fakes.console import console
 from fakes.traffic import counts, of_route, summary
 from fakes.translator.deltas import endpoint_slice, ingress, service
-from headgate.common.traffic import UnfitEndpoint
+from headgate.common.traffic import Attempt, TappedRequest, UnfitEndpoint
 from headgate.console.api.questions import QUESTIONS
 
 OBJECTS = (
@@ -23,6 +23,12 @@ OBJECTS = (
 NAME = "a.example|a/default/web prefix /"
 BUSY = of_route(NAME, "a/default/web:80", counts(90, failed=9))
 UNFIT = UnfitEndpoint("a/default/web:80", "10.0.0.2:8080", "ejected", 1.0, 2e9, "502")
+FAILED = TappedRequest(
+    *((), 1.0, "GET", "a.example", "/cart", 502, 0.3, 12, "192.0.2.1", "id-1", NAME, "up", "10.0.0.1:80"),
+    "closed",
+    (Attempt("10.0.0.2:80", "connect", 0.1),),
+)
+REFUSED = msgspec.structs.replace(FAILED, at=2.0, host="b.example", status=403, request_id="id-2", attempts=())
 NEEDED = {
     "/route": f"?name={NAME}",
     "/object": "?object=ingress/default/lost",
@@ -82,6 +88,25 @@ async def test_endpoints_that_get_no_requests_come_first_and_say_why() -> None:
         found = await made.until("/endpoints", lambda said: said["items"][0]["state"] == "ejected")
         assert (found["items"][0]["endpoint"], found["items"][0]["error"]) == ("10.0.0.2:8080", "502")
         assert len((await made.api("/endpoints?unfit=true"))["items"]) == 1
+
+
+async def test_what_failed_or_was_refused_is_known_by_its_id() -> None:
+    async with console(*OBJECTS, summaries=[summary(failed=(FAILED, REFUSED))]) as made:
+        found = (await made.until("/failed", lambda said: said["total"] >= 2))["items"]
+        assert [one["request_id"] for one in found[:1]] == ["id-2"]
+        one = (await made.api("/failed?request_id=id-1"))["items"][0]
+        assert (one["status"], one["path"], one["reason"]) == (502, "/cart", "closed")
+        assert one["attempts"] == [{"endpoint": "10.0.0.2:80", "outcome": "connect", "after_s": 0.1}]
+        for query, ids in {
+            "status=5": {"id-1"},
+            "status=403": {"id-2"},
+            "host=a.example": {"id-1"},
+            "route=prefix": {"id-1", "id-2"},
+            "path=/car": {"id-1", "id-2"},
+            "path=/other": set(),
+            "request_id=id-3": set(),
+        }.items():
+            assert {one["request_id"] for one in (await made.api(f"/failed?{query}"))["items"]} == ids, query
 
 
 async def test_traffic_has_a_past() -> None:

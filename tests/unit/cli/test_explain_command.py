@@ -111,6 +111,88 @@ async def test_a_running_gateway_is_asked_for_its_explanation(capsys: pytest.Cap
     assert "(table 1.7)" in capsys.readouterr().out
 
 
+FAILED = {
+    **{"at": 1.0, "method": "GET", "host": "a.example", "path": "/cart", "status": 502, "seconds": 0.5, "sent": 3},
+    **{"client": "192.0.2.1", "request_id": "id-1", "route": "a.example|a/b", "upstream": "up"},
+    **{"endpoint": "10.0.0.1:80", "reason": "upstream closed the connection"},
+    "attempts": [
+        {"endpoint": "10.0.0.2:80", "outcome": "connect", "after_s": 0.1},
+        {"endpoint": "10.0.0.1:80", "outcome": "503", "after_s": 0.2},
+    ],
+}
+
+
+async def explain_past(request_id: str, *more: str) -> tuple[int, list[list[tuple[str, str]]]]:
+    """Explain a request that a console may know, and the gateway now answers; with what the gateway was asked."""
+    asked = []
+
+    async def explain(request: web.Request) -> web.Response:
+        asked.append(list(request.query.items()))
+        found = {"version": "1.7", "method": "GET", "host": "a.example", "path": "/cart", "virtual_host": None}
+        return web.json_response({**found, "winner": None, "verdict": "404: no route", "candidates": []})
+
+    async def failed(request: web.Request) -> web.Response:
+        items = [FAILED] if request.query["request_id"] == "id-1" else []
+        return web.json_response({"items": items, "total": len(items), "next": None})
+
+    app = web.Application()
+    app.router.add_get("/explain", explain)
+    app.router.add_get("/api/v1/failed", failed)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    words = ["explain", "--request-id", request_id, "--server", url, "--admin-url", url, *more]
+    try:
+        return await asyncio.to_thread(main, words), asked
+    finally:
+        await runner.cleanup()
+
+
+async def test_a_request_of_the_past_is_explained_by_its_id(capsys: pytest.CaptureFixture[str]) -> None:
+    _, asked = await explain_past("id-1")
+    assert asked == [[("method", "GET"), ("url", "http://a.example/cart"), ("client", "192.0.2.1")]]
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("GET a.example/cart   (id-1, ")
+    assert lines[1:6] == [
+        "from 192.0.2.1 to a.example|a/b",
+        "  attempt 1: 10.0.0.2:80 did not take the connection, 100.0 ms after the request came",
+        "  attempt 2: 10.0.0.1:80 answered 503, 200.0 ms after the request came",
+        "502 from the gateway, after 0.500 s",
+        "because upstream closed the connection",
+    ]
+    assert lines[8:10] == ["GET a.example/cart   (table 1.7)", "404: no route"]
+    await explain_past("id-1", "--json")
+    assert json.loads(capsys.readouterr().out)["request"] == FAILED
+
+
+async def test_a_request_that_the_console_does_not_know(capsys: pytest.CaptureFixture[str]) -> None:
+    code, asked = await explain_past("id-2")
+    assert (code, asked) == (1, [])
+    assert "headgate tail --request-id id-2" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "headgate explain METHOD URL, or --request-id ID"),
+        (("GET",), "headgate explain METHOD URL, or --request-id ID"),
+        (("GET", "http://x/", "--request-id=a"), "leave METHOD, URL and --manifests out"),
+        (("--request-id=a", "--server=nowhere"), "'nowhere' is not a URL"),
+    ],
+)
+def test_a_question_without_a_request(
+    words: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert main(["explain", *words, f"--data-dir={tmp_path}"]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_without_a_console_requests_have_no_ids(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert main(["explain", "--request-id=a", f"--data-dir={tmp_path}"]) == 2
+    assert "needs a console" in capsys.readouterr().err
+
+
 def test_endpoints_are_told_apart_by_what_differs(capsys: pytest.CaptureFixture[str]) -> None:
     near = {"address": "10.0.0.1", "port": 80, "weight": 1, "cluster": "east", "state": "ready", "gets_requests": True}
     far = {**near, "address": "192.0.2.1", "cluster": "west", "hop": "https", "priority": 1, "weight": 3}

@@ -1,6 +1,7 @@
 """Finished requests that somebody wishes to see."""
 
 import asyncio
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from fakes.virtual_time import in_virtual_time
 from fakes.waiting import until
 from headgate.common.service.tasks import cancel
 from headgate.common.stores.memory.boards import MemoryTrafficBoard
-from headgate.common.traffic import MAX_TAPPED, MAX_TAPS, TAP_S, Tap
+from headgate.common.traffic import MAX_FAILED, MAX_TAPPED, MAX_TAPS, TAP_S, Attempt, Tap
 from headgate.gateway.observability.tapping import Tapping
 from headgate.gateway.proxy.stats import ProxyStats
 
@@ -25,10 +26,14 @@ class Tapped:
 
     def finish(self, target: bytes = b"/a?token=x", status: int = 200, seconds: float = 0.1, **more: Any) -> None:
         """End a request, as the proxy does."""
+        client, host = more.get("client", b"192.0.2.1"), more.get("host", b"a.example")
+        notes, reason = SimpleNamespace(attempts=more.get("attempts")), more.get("reason", "")
+        record: Any = (b"now", client, b"GET", target, b"1.1", status, 5, seconds, None, b"id-1")
+        record = (*record, "a.example|local/a", "up", "10.0.0.1:80", notes, reason)
         if self.stats.tap is not None:
-            client, host = more.get("client", b"192.0.2.1"), more.get("host", b"a.example")
-            record: Any = (b"now", client, b"GET", target, b"1.1", status, 5, seconds, None, b"id-1")
-            self.stats.tap((*record, "a.example|local/a", "up", "10.0.0.1:80", None, ""), host)
+            self.stats.tap(record, host)
+        if self.stats.failures is not None and (status >= 500 or reason):
+            self.stats.failures(record, host)
 
     def taken(self) -> list[str]:
         return [request.path for request in self.tapping.take()[0]]
@@ -110,6 +115,30 @@ def test_long_paths_are_cut() -> None:
     one.tapping.heed(Tap("t"))
     one.finish(b"/" + b"a" * 8000)
     assert len(one.taken()[0]) == 1024
+
+
+def test_what_failed_or_was_refused_is_told_without_a_wish() -> None:
+    one = Tapped()
+    tried = Attempt("10.0.0.9:80", "connect", 0.25)
+    one.finish(b"/fine")
+    one.finish(b"/lost?token=x", 502, attempts=[tried], reason="cannot connect")
+    one.finish(b"/shut", 403, reason="no key")
+    refused, failed = one.tapping.take_failed()
+    assert (refused.path, refused.status, refused.reason) == ("/shut", 403, "no key")
+    assert (failed.path, failed.taps, failed.attempts) == ("/lost", (), (tried,))
+    assert one.tapping.take_failed() == ()
+
+
+def test_of_many_that_were_refused_the_first_are_told_and_of_many_that_failed_the_last() -> None:
+    one = Tapped()
+    for number in range(3 * MAX_FAILED):
+        one.finish(f"/{number}".encode(), 429, reason="too many")
+        one.finish(f"/{number}".encode(), 503)
+    told = [(request.status, int(request.path[1:])) for request in one.tapping.take_failed()]
+    assert told == [
+        *((429, number) for number in range(MAX_FAILED)),
+        *((503, number) for number in range(2 * MAX_FAILED, 3 * MAX_FAILED)),
+    ]
 
 
 @in_virtual_time

@@ -8,8 +8,10 @@ from urllib.parse import SplitResult, urlsplit
 
 import click
 
+from headgate.cli.commands.live.past_request import find_request, print_request
 from headgate.cli.offline.class_options import class_options
 from headgate.cli.offline.complaints import complaints
+from headgate.cli.running.console import server_option
 from headgate.cli.running.store import ask_stores, store_options
 from headgate.cli.terminal.errors import CommandError, ExitCode, Unreachable, UsageMistake
 from headgate.cli.terminal.group import TeachingCommand
@@ -43,11 +45,12 @@ class _Request(NamedTuple):
         "headgate explain GET 'http://demo.localhost/red?v=2' -H 'Cookie: canary=always' --client 192.0.2.7",
         "headgate explain GET http://demo.localhost/red --manifests examples/quickstart",
         "headgate explain GET http://demo.localhost/red --at 14:03       # by the table of that time",
+        "headgate explain --request-id 4bf92f3577b34da6a3ce929d0e0e4736  # one that failed, end to end",
     ],
     read_more="docs/cli.md",
 )
-@click.argument("method")
-@click.argument("url")
+@click.argument("method", default="", metavar="METHOD")
+@click.argument("url", default="", metavar="URL")
 @click.option(
     "--header", "-H", "headers", multiple=True, metavar="'NAME: VALUE'", help="Header of the request; repeatable."
 )
@@ -87,6 +90,14 @@ class _Request(NamedTuple):
 @click.option(
     "--at", default="", show_default=False, metavar="WHEN", help="Decide by the table of a time: 14:03, 2h, 2026-01-31."
 )
+@click.option(
+    *("--request-id", "request_id"),
+    default="",
+    show_default=False,
+    metavar="ID",
+    help="Explain a request that failed or was refused lately; a console knows it, and says what was tried.",
+)
+@server_option
 @class_options
 @store_options
 def explain(
@@ -99,6 +110,8 @@ def explain(
     manifests: tuple[Path, ...],
     revision: str,
     at: str,
+    request_id: str,
+    server: str,
     class_flags: list[str],
     nats_url: str,
     data_dir: Path,
@@ -117,6 +130,9 @@ def explain(
     With --revision or --at it decides by a table of the past, without the health of endpoints. If the NATS server of
     `up` or of --nats-url answers, problems of objects that ask for the host and the path are printed too.
 
+    With --request-id it says what became of a request that failed, or that a gateway refused: the endpoints that were
+    tried, the answer, and why; then what would become of it now. A console keeps some thousands of them.
+
     The exit code is 1 if no route takes the request, a plugin refuses it, or its backends cannot answer.
     """
     from headgate.gateway.table.explaining.explanation import Explanation
@@ -127,6 +143,14 @@ def explain(
         raise UsageMistake("--manifests, --revision and --at exclude each other")
     if "/" in method:
         raise UsageMistake(f"the method goes before the URL: headgate explain {url} {method}")
+    past = None
+    if request_id:
+        if method or manifests:
+            raise UsageMistake("--request-id says which request: leave METHOD, URL and --manifests out")
+        past = find_request(request_id, server, nats_url, data_dir, table)
+        method, url, client = past["method"], f"http://{past['host']}{past['path']}", client or past["client"]
+    elif not url:
+        raise UsageMistake("say which request: headgate explain METHOD URL, or --request-id ID")
     request = _Request(method, _parse_url(url), [_parse_header(text) for text in headers], client, body)
     if manifests:
         explanation, notes = _explain_offline(manifests, class_flags, request)
@@ -138,8 +162,11 @@ def explain(
         notes = _complaints(nats_url, data_dir, table, explanation)
     if as_json:
         objects = [note.as_json() for note in notes if hasattr(note, "as_json")]
-        print_json({**explanation.model_dump(mode="json"), "objects": objects})
+        said = {"request": past} if past is not None else {}
+        print_json({**said, **explanation.model_dump(mode="json"), "objects": objects})
     else:
+        if past is not None:
+            print_request(past)
         print_explanation(explanation)
         for note in notes:
             click.echo(str(note))

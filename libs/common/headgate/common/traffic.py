@@ -22,6 +22,8 @@ MAX_ROWS: Final = 500
 """Of routes, of endpoints, and of unfit endpoints in a summary."""
 MAX_TAPPED: Final = 100
 """Finished requests in a summary."""
+MAX_FAILED: Final = 20
+"""Requests that failed in a summary, and as many that were refused, whoever asks."""
 MAX_TAPS: Final = 16
 """That a worker heeds at once."""
 TAP_S: Final = 5.0
@@ -110,8 +112,19 @@ class Tap(msgspec.Struct, array_like=True, frozen=True):
     """Of requests that are told, from 0 to 1, drawn at random."""
 
 
+class Attempt(msgspec.Struct, array_like=True, frozen=True):
+    """An attempt to have an endpoint answer a request, whose outcome was not passed on to the client."""
+
+    endpoint: str
+    """`address:port`; empty if none was chosen yet."""
+    outcome: str
+    """The status that it answered, or `connect`, `closed`, `invalid`, `timeout`."""
+    after_s: float
+    """When it ended, in seconds since the request began."""
+
+
 class TappedRequest(msgspec.Struct, array_like=True, frozen=True):
-    """A finished request that a tap asked for."""
+    """A finished request that a tap asked for, or that failed or was refused."""
 
     taps: tuple[str, ...]
     """Ids of those that did."""
@@ -131,6 +144,8 @@ class TappedRequest(msgspec.Struct, array_like=True, frozen=True):
     endpoint: str
     reason: str
     """Why the gateway answered by itself, or cut the answer off."""
+    attempts: tuple[Attempt, ...] = ()
+    """Those before the answer, and the last one if it failed; the first ones, if there were many."""
 
 
 class TrafficSummary(msgspec.Struct, array_like=True, frozen=True):
@@ -156,6 +171,10 @@ class TrafficSummary(msgspec.Struct, array_like=True, frozen=True):
     """`MAX_TAPPED` at most."""
     untold: int = 0
     """Further requests that taps asked for."""
+    failed: tuple[TappedRequest, ...] = ()
+    """Requests that were answered with 500 and above, the last `MAX_FAILED`, and that the gateway refused, the first
+    `MAX_FAILED`; no tap asked for them.
+    """
 
     def encode(self) -> bytes:
         """Return the bytes that travel."""

@@ -8,6 +8,7 @@ import pytest
 from fakes.gateway.proxied import OK, Conversation, Script, Target, answering, proxied
 from fakes.virtual_time import in_virtual_time
 from fakes.waiting import until, until_still
+from headgate.common.traffic import Attempt
 from headgate.gateway.proxy.config import ProxyConfig
 from headgate.gateway.proxy.endpoint_pool import EndpointPool
 from headgate.gateway.proxy.policies import RetryPolicy, RoutePolicies
@@ -88,6 +89,36 @@ async def test_a_failed_attempt_is_repeated_only_where_that_is_allowed_and_safe(
     script: Script, request_bytes: bytes, policies: RoutePolicies | None, expected: tuple[bytes, int]
 ) -> None:
     assert await first_status(script, request_bytes, policies) == expected
+
+
+@pytest.mark.parametrize(
+    ("script", "policies", "status", "outcomes"),
+    [
+        (hang_up, retrying(), 200, ["closed"]),
+        (hang_up, retrying(attempts=0), 502, ["closed"]),
+        (stay_silent, retrying(reasons=frozenset({"timeout"}), per_try_s=0.2), 200, ["timeout"]),
+        (answering(UNAVAILABLE), retrying(statuses=frozenset({503})), 200, ["503"]),
+        (answering(UNAVAILABLE), retrying(attempts=0), 503, []),
+        (answering(b"nonsense\r\n\r\n"), retrying(attempts=0), 502, ["invalid"]),
+    ],
+)
+@in_virtual_time
+async def test_attempts_that_brought_no_answer_are_noted(
+    script: Script, policies: RoutePolicies, status: int, outcomes: list[str]
+) -> None:
+    noted: list[Attempt] = []
+    async with proxied(script, answering(OK)) as proxy:
+        proxy.target.policies = policies
+        proxy.server.context.stats.failures = lambda record, host: noted.extend(record[13].attempts or ())
+        client = await proxy.connect()
+        await client.send(GET)
+        assert int((await client.answer())[0][9:12]) == status
+        if status < 500:
+            (record,) = proxy.log.records
+            noted += record[13].attempts or ()
+    assert [one.outcome for one in noted] == outcomes
+    assert {one.endpoint for one in noted} <= {pool.label for pool in proxy.target.pools}
+    assert [one.after_s for one in noted] == [pytest.approx(0, abs=3)] * len(outcomes)
 
 
 async def test_no_more_attempts_than_the_route_allows() -> None:

@@ -1,12 +1,15 @@
 """Who answers the questions of the API."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from operator import attrgetter
 from typing import Any, Final
 
+import msgspec
+
 from headgate.common.stores import DeltaSelection
-from headgate.common.traffic import Counts, added
+from headgate.common.traffic import Counts, TappedRequest, added
 from headgate.console.api.documents import (
     points_document,
     route_document,
@@ -286,6 +289,31 @@ async def answer_certificates(view: LiveView, values: Values) -> Listing:
     soon = timedelta(days=days) if days is not None else None
     shown = [line for line in lines if soon is None or (line.left is not None and line.left <= soon)]
     return Listing(shown, certificate_document, {"revision": table_of(view).version})
+
+
+def request_document(request: TappedRequest) -> dict[str, Any]:
+    """Return a finished request."""
+    said = {name: getattr(request, name) for name in request.__struct_fields__ if name != "taps"}
+    return {**said, "attempts": [msgspec.structs.asdict(one) for one in request.attempts]}
+
+
+async def answer_failed(view: LiveView, values: Values) -> Listing:
+    """List requests that failed or were refused, the last first."""
+    return Listing(list(select_failed(view, values)), request_document)
+
+
+def select_failed(view: LiveView, asked: Mapping[str, Any]) -> Iterator[TappedRequest]:
+    """Yield requests that failed or were refused, the last first; what is empty, or not asked, selects all."""
+    wanted = {name: asked[name] for name in ("host", "request_id") if asked.get(name)}
+    path, route, status = (asked.get(name) or "" for name in ("path", "route", "status"))
+    for one in sorted((*view.failed, *view.refused), key=attrgetter("at"), reverse=True):
+        if (
+            all(getattr(one, name) == value for name, value in wanted.items())
+            and route in one.route
+            and one.path.startswith(path)
+            and str(one.status).startswith(str(status))
+        ):
+            yield one
 
 
 async def answer_explain(view: LiveView, values: Values) -> Any:

@@ -9,6 +9,7 @@ from headgate.console.api.answers import (
     answer_endpoints,
     answer_events,
     answer_explain,
+    answer_failed,
     answer_fleet,
     answer_now,
     answer_object,
@@ -147,6 +148,20 @@ QUESTIONS: Final = (
         ),
         is_list=True,
         command="headgate events",
+    ),
+    Question(
+        "/failed",
+        "Requests that were answered with 500 and above, or that a gateway refused, the newest first",
+        answer_failed,
+        (
+            Parameter("host", "Of this host alone", default=""),
+            Parameter("route", "Text within the name of the route", default=""),
+            Parameter("path", "With which paths begin", default=""),
+            Parameter("status", "A code, or the first digit of codes: 5", "integer", None, low=1, high=599),
+            Parameter("request_id", "The one of this id", default=""),
+        ),
+        is_list=True,
+        command="headgate explain --request-id ID",
     ),
     Question(
         "/explain",

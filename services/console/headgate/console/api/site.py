@@ -15,6 +15,7 @@ from headgate.common.errors import NotFound, StoreError
 from headgate.common.traffic import Tap
 from headgate.console.access.guard import PERSON
 from headgate.console.actions import act
+from headgate.console.api.answers import request_document
 from headgate.console.api.openapi import PREFIX, document
 from headgate.console.api.question import Listing, Question
 from headgate.console.api.questions import QUESTIONS, STREAM, TAIL
@@ -144,8 +145,7 @@ async def tail(view: LiveView, request: web.Request) -> web.StreamResponse:
     await response.prepare(request)
     try:
         async for one in view.taps.watch(tap):
-            said = {name: getattr(one, name) for name in one.__struct_fields__ if name != "taps"}
-            await response.write(f"event: request\ndata: {json.dumps(said)}\n\n".encode())
+            await response.write(f"event: request\ndata: {json.dumps(request_document(one))}\n\n".encode())
     except ConnectionError:
         pass  # the client has left
     except (InvalidRequest, StoreError) as error:

@@ -18,7 +18,7 @@ from headgate.common.snapshot import decode_chunk
 from headgate.common.stores.opening import Stores
 from headgate.common.stores.reading import read_chunks
 from headgate.common.table import Provenance, TableEntry
-from headgate.common.traffic import TrafficSummary
+from headgate.common.traffic import TappedRequest, TrafficSummary
 from headgate.console.live.gateway_site import GatewaySite
 from headgate.console.live.served_table import ServedTable, read_table
 from headgate.console.live.tapping import Taps
@@ -36,6 +36,8 @@ _REPORT_S: Final = 2.0
 _AGAIN_S: Final = 2.0
 _KEPT_EVENTS: Final = 1000
 """Of what happened, for those who lost their connection and come back."""
+KEPT_FAILED: Final = 2000
+"""Requests that failed, and as many that were refused, that can be looked up."""
 MAX_LISTENING: Final = 200
 """Who may listen at once: each page that is open does."""
 _UNFIT_S: Final = 15.0
@@ -73,6 +75,10 @@ class LiveView:
         """Why what is shown may be old; empty if it is not."""
         self.traffic_trouble = ""
         """Why nothing is heard of traffic."""
+        self.failed: deque[TappedRequest] = deque(maxlen=KEPT_FAILED)
+        """The last requests that were answered with 500 and above, the newest last."""
+        self.refused: deque[TappedRequest] = deque(maxlen=KEPT_FAILED)
+        """The last that gateways refused; not all of them, where there are many."""
         self._told: dict[tuple[str, int], TrafficSummary] = {}
         self._entries: dict[str, tuple[TableEntry, ...]] = {}
         self._happenings: deque[Happening] = deque(maxlen=_KEPT_EVENTS)
@@ -154,6 +160,8 @@ class LiveView:
                     self.window.note(summary)
                     self.history.note(summary)
                     self.taps.take(summary)
+                    self.failed.extend(one for one in summary.failed if one.status >= 500)
+                    self.refused.extend(one for one in summary.failed if one.status < 500)
                     self._told[summary.replica, summary.worker] = summary
             except NotPermitted as error:
                 self.traffic_trouble = str(error)

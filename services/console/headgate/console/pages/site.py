@@ -7,6 +7,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from importlib.resources import files
+from itertools import islice
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -19,7 +20,7 @@ from headgate.common.stores import DeltaSelection
 from headgate.common.traffic import Counts, percentile
 from headgate.console.access.guard import FORM_TOKEN, PERSON
 from headgate.console.actions import act
-from headgate.console.api.answers import route_traffic, select_routes, table_of
+from headgate.console.api.answers import route_traffic, select_failed, select_routes, table_of
 from headgate.console.live.served_table import RouteRow, ServedTable
 from headgate.console.live.view import LiveView
 from headgate.console.pages import clusters, river, wording
@@ -358,7 +359,8 @@ class Pages:
         return {"lines": certificate_lines(table_of(self._view).certificates, datetime.now(UTC))}
 
     async def _live(self, request: web.Request) -> Shown:
-        return {"asked": dict(request.query)}
+        asked = dict(request.query)
+        return {"asked": asked, "failed": list(islice(select_failed(self._view, asked), 50))}
 
 
 def _template(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Finished requests that somebody wishes to see: `headgate tail`.
+"""Finished requests that somebody wishes to see: `headgate tail`; and a few that failed or were refused, in any case.
 
 While nobody does, a request costs a look at one attribute. Wishes are heard over the bus, hold for some seconds, and
 what is told goes with the summaries of traffic: a bounded number of requests a second, and how many more there were.
@@ -6,11 +6,12 @@ what is told goes with the summaries of traffic: a bounded number of requests a 
 
 import random
 import time
+from collections import deque
 from collections.abc import Callable
 from typing import Final
 
 from headgate.common.stores import TrafficBoard
-from headgate.common.traffic import MAX_TAPPED, MAX_TAPS, TAP_S, Tap, TappedRequest
+from headgate.common.traffic import MAX_FAILED, MAX_TAPPED, MAX_TAPS, TAP_S, Tap, TappedRequest
 from headgate.gateway.proxy.reports import LogRecord
 from headgate.gateway.proxy.stats import ProxyStats
 
@@ -35,6 +36,9 @@ class Tapping:
         """By id, with the time until which they are heeded."""
         self._collected: list[TappedRequest] = []
         self._untold = 0
+        self._failed: deque[TappedRequest] = deque(maxlen=MAX_FAILED)
+        self._refused: list[TappedRequest] = []
+        stats.failures = self.note_failure
 
     async def run(self, board: TrafficBoard, table: str) -> None:
         """Hear wishes until cancelled."""
@@ -56,6 +60,21 @@ class Tapping:
         self._forget_old()
         return collected, untold
 
+    def take_failed(self) -> tuple[TappedRequest, ...]:
+        """Return the last requests that failed, and the first that were refused, since this was asked last."""
+        failed = (*self._refused, *self._failed)
+        self._failed.clear()
+        self._refused.clear()
+        return failed
+
+    def note_failure(self, record: LogRecord, host: bytes) -> None:
+        """Note a request that was answered with 500 or above, or that the gateway refused."""
+        if record[5] >= 500:
+            self._failed.append(_told(record, host, ()))
+        elif len(self._refused) < MAX_FAILED:
+            # The first ones: a flood of them costs nothing more, and hides no failure.
+            self._refused.append(_told(record, host, ()))
+
     def _forget_old(self) -> None:
         now = self._clock()
         for old in [name for name, (_, until) in self._taps.items() if until < now]:
@@ -71,27 +90,7 @@ class Tapping:
         if len(self._collected) >= MAX_TAPPED:
             self._untold += 1
             return
-        _, client, method, target, _, status, sent, seconds, _, request_id, route, upstream, endpoint, _, reason = (
-            record
-        )
-        self._collected.append(
-            TappedRequest(
-                taps,
-                time.time(),
-                _text(method),
-                _text(host),
-                _text(target.partition(b"?")[0]),
-                status,
-                seconds,
-                sent,
-                _text(client),
-                _text(request_id),
-                route,
-                upstream,
-                endpoint,
-                reason[:_MAX_TEXT],
-            )
-        )
+        self._collected.append(_told(record, host, taps))
 
     def _is_meant(self, tap: Tap, record: LogRecord, host: bytes) -> bool:
         _, client, _, target, _, status, _, seconds, _, request_id, route, *_ = record
@@ -105,6 +104,28 @@ class Tapping:
             and (not tap.request_id or tap.request_id == _text(request_id))
             and (tap.share >= 1 or self._draw() < tap.share)
         )
+
+
+def _told(record: LogRecord, host: bytes, taps: tuple[str, ...]) -> TappedRequest:
+    _, client, method, target, _, status, sent, seconds, _, request_id, *rest = record
+    route, upstream, endpoint, notes, reason = rest
+    return TappedRequest(
+        taps,
+        time.time(),
+        _text(method),
+        _text(host),
+        _text(target.partition(b"?")[0]),
+        status,
+        seconds,
+        sent,
+        _text(client),
+        _text(request_id),
+        route,
+        upstream,
+        endpoint,
+        reason[:_MAX_TEXT],
+        tuple(notes.attempts or ()),
+    )
 
 
 def _text(part: bytes) -> str:

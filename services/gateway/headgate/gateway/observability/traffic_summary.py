@@ -67,10 +67,12 @@ class TrafficTeller:
             await asyncio.sleep(INTERVAL_S)
             unfit = self._unfit()
             tapped, untold = self._tapping.take() if self._tapping is not None else ((), 0)
+            failed = self._tapping.take_failed() if self._tapping is not None else ()
             if not self._routes and not self._endpoints and not unfit:
                 self._told_at = time.monotonic()
                 continue
-            summary = msgspec.structs.replace(await self._summary(), unfit=unfit, tapped=tapped, untold=untold)
+            summary = await self._summary()
+            summary = msgspec.structs.replace(summary, unfit=unfit, tapped=tapped, untold=untold, failed=failed)
             try:
                 await board.tell(summary)
             except StoreError as error:

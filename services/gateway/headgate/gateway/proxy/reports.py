@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Protocol
 
+from headgate.common.traffic import Attempt
 from headgate.gateway.proxy.heads.head import RequestFields
 
 if TYPE_CHECKING:
@@ -14,8 +15,10 @@ if TYPE_CHECKING:
 class RequestNotes:
     """What can be told of a request besides its record: `Books`. A class for the reason that `sides` gives."""
 
-    __slots__ = ("user",)
+    __slots__ = ("attempts", "user")
 
+    attempts: list[Attempt] | None
+    """Those that failed, or whose answers were not passed on; None: there was none."""
     user: bytes
     """Whose request it is, as far as plugins have found that out; visible ASCII without spaces."""
 

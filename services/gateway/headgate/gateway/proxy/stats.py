@@ -67,6 +67,8 @@ class ProxyStats:
         """How many of them are shown together."""
         self.tap: Callable[[LogRecord, bytes], None] | None = None
         """Gets finished requests, and their hosts, while somebody wishes to see them."""
+        self.failures: Callable[[LogRecord, bytes], None] | None = None
+        """Gets finished requests, and their hosts, that were answered with 500 and above, or refused by the gateway."""
         self.news: list[Traffic] = []
         """Traffic of routes that summaries have to tell of."""
         self.unrouted = RouteTraffic("", "")

@@ -6,6 +6,7 @@ import random
 import time
 from typing import Final
 
+from headgate.common.traffic import Attempt
 from headgate.gateway.proxy.context import ProxyContext
 from headgate.gateway.proxy.endpoint_pool import EndpointPool
 from headgate.gateway.proxy.exchange.active_request import ActiveRequest
@@ -14,6 +15,8 @@ from headgate.gateway.proxy.seam import RouteTarget
 from headgate.gateway.proxy.traffic import RouteTraffic, latency_bucket
 
 NOBODY: Final = b"-"
+_MAX_ATTEMPTS: Final = 10
+"""That are noted of a request."""
 
 
 class Accounting(RequestNotes):
@@ -35,6 +38,7 @@ class Accounting(RequestNotes):
         self._status = 0
         """What the endpoint answered, whatever plugins made of it; 0: nothing."""
         self.user = NOBODY
+        self.attempts = None
         self._from_endpoint = 0
         """Bytes that came of answers' bodies."""
         self._waited_s = 0.0
@@ -91,11 +95,24 @@ class Accounting(RequestNotes):
         pool = self._exchange.pool
         if pool is not None:
             pool.traffic.count_error(kind)
+        self._attempted(kind)
         if self._trace is not None:
             self._trace.end_attempt(self._status, kind)
 
-    def retrying(self) -> None:
-        """Note that the request is sent again, and the answer that is not passed on, if there was one."""
+    def _attempted(self, outcome: str) -> None:
+        exchange = self._exchange
+        attempts = self.attempts
+        if attempts is None:
+            attempts = self.attempts = []
+        if len(attempts) < _MAX_ATTEMPTS:
+            label = exchange.pool.label if exchange.pool is not None else ""
+            attempts.append(Attempt(label, outcome, time.monotonic() - exchange.began))
+
+    def retrying(self, lost: str = "") -> None:
+        """Note that the request is sent again, and the answer that is not passed on, if there was one.
+
+        `lost` says what became of an attempt that does not count as failed.
+        """
         self._context.stats.retries += 1
         self._traffic().count_retry()
         pool = self._exchange.pool
@@ -103,6 +120,8 @@ class Accounting(RequestNotes):
             pool.traffic.count_retry()
             if self._status:
                 pool.traffic.count_status(self._status)
+        if self._status or lost:
+            self._attempted(str(self._status) if self._status else lost)
         if self._trace is not None:
             self._trace.end_attempt(self._status, "" if self._status else "closed")
         self._status = 0
@@ -143,6 +162,9 @@ class Accounting(RequestNotes):
             context.access_log.append(self._record(duration_s, traffic.upstream))
         if tap is not None:
             tap(self._record(duration_s, traffic.upstream), exchange.fields.host)
+        failures = context.stats.failures
+        if failures is not None and (exchange.status >= 500 or exchange.reason):
+            failures(self._record(duration_s, traffic.upstream), exchange.fields.host)
         trace = self._trace
         if trace is not None:
             trace.end_attempt(self._status, "" if self._status else "given up")

@@ -299,7 +299,7 @@ class Attempts:
         """Send the request once more to the same endpoint, on a new connection."""
         self._is_repeated = True
         self._exchange.retries += 1
-        self._accounting.retrying()
+        self._accounting.retrying("closed")
         self._connect(pool)
 
     def _retry(self, kind: str, *, must_have_other: bool, is_refused: bool = False) -> bool:
