@@ -20,8 +20,8 @@ from pathlib import Path
 from headgate.common.sealing import PRIVATE_KEY_FILE, PUBLIC_KEY_FILE, load_or_create_key_pair
 
 WATCHERS = ("watcher-local", "watcher-kubernetes")
-NATS_USERS = ("admin", "reader", "translator", "gateway", *WATCHERS)
-REDIS_USERS = ("translator", "gateway", "reader")
+NATS_USERS = ("admin", "reader", "operator", "translator", "gateway", *WATCHERS)
+REDIS_USERS = ("translator", "gateway", "reader", "operator")
 SERVICES = ("reader", "translator", "gateway", *WATCHERS)
 """Services of ours, each with its settings.toml."""
 

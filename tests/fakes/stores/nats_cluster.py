@@ -30,7 +30,7 @@ EDGE = "paris"
 CLUSTERS = ("local", EDGE)
 """Each with a watcher of its own."""
 USERS = (
-    *("admin", "system", "translator", "gateway", "reader", f"edge-{EDGE}"),
+    *("admin", "system", "translator", "gateway", "reader", "operator", f"edge-{EDGE}"),
     *(f"watcher-{cluster}" for cluster in CLUSTERS),
 )
 

@@ -99,7 +99,7 @@ class DeployedRedis:
     async def load_users(self) -> None:
         """Have every server read it again, as the user may whom the files have for that."""
         for each in self.servers:
-            assert await self.ask(each, Login("operator", "operator-password"), "ACL", "LOAD") == b"OK"
+            assert await self.ask(each, Login("reloader", "reloader-password"), "ACL", "LOAD") == b"OK"
 
     async def ask(self, server: DeployedServer, login: Login, *words: str) -> Any:
         """Send one command on a connection of its own."""

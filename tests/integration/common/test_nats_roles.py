@@ -40,7 +40,12 @@ from headgate.common.service.tasks import cancel
 from headgate.common.snapshot import Chunk, ChunkName, Manifest, Version, digest_of
 from headgate.common.status import StatusUpdate
 from headgate.common.stores.nats import FOR_GATEWAYS, FOR_WATCHERS, NatsStores, Upkeep
+from headgate.common.stores.opening import combine, tables_of
 from headgate.common.traffic import Tap
+from headgate.console.access.people import Person, Role
+from headgate.console.actions import act
+from headgate.console.live.gateway_site import GatewaySite
+from headgate.console.live.view import LiveView
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -60,9 +65,9 @@ async def cluster(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Nat
         yield cluster
 
 
-async def ask(cluster: NatsCluster, *command: str) -> str:
-    """What a command says to the user `reader`."""
-    said = await headgate(*command, f"--nats-url={cluster.url}", code=None, environment=cluster.environment("reader"))
+async def ask(cluster: NatsCluster, *command: str, user: str = "reader") -> str:
+    """What a command says to a user."""
+    said = await headgate(*command, f"--nats-url={cluster.url}", code=None, environment=cluster.environment(user))
     return said.out
 
 
@@ -94,6 +99,7 @@ async def test_every_service_does_its_work_with_the_rights_of_its_own(cluster: N
                     while "Service default/nothing not found" not in log.read_text():  # noqa: ASYNC110 - a log has no event
                         await asyncio.sleep(0.05)
                 await check_commands(cluster)
+                await check_changes(cluster)
             replica.terminate()
             assert await replica.wait() == 0
     assert "does not permit" not in log.read_text(), log.read_text()
@@ -109,6 +115,30 @@ async def check_commands(cluster: NatsCluster) -> None:
     first, last = (".".join(map(str, revisions[place]["version"])) for place in (-1, 0))
     assert "nothing" in await ask(cluster, "diff", first, last)
     assert "local/default/web" in await ask(cluster, "events")
+
+
+async def check_changes(cluster: NatsCluster) -> None:
+    """What commands that change tables and clusters do, and the console for its operators."""
+
+    async def change(*command: str) -> Any:
+        return json.loads(await ask(cluster, *command, "--json", user="operator"))
+
+    assert (await change("rollback", "HEAD~1", "--reason", "a test"))["revision"]
+    assert (await change("unpin", "--reason", "a test"))["revision"]
+    assert (await change("drain", "local", "--reason", "a test"))["drained"]["reason"] == "a test"
+    assert (await change("undrain", "local"))["drained"] is None
+    async with cluster.connect("operator") as bus:
+        stores = NatsStores(bus, upkeep=Upkeep(makes_streams=False))
+        gateway = GatewaySite("http://127.0.0.1:9")
+        view = LiveView(combine(stores, tables_of(stores)), "default", gateway)
+        for said in (
+            {"action": "rollback", "revision": "HEAD~1"},
+            {"action": "unpin"},
+            {"action": "drain", "cluster": "local"},
+            {"action": "undrain", "cluster": "local"},
+        ):
+            assert await act(view, Person("ada", Role.OPERATOR), {**said, "reason": "a test"})
+        await gateway.close()
 
 
 def delta(cluster: str, name: str = "web") -> Delta:
@@ -203,6 +233,17 @@ FORBIDDEN: dict[str, Operations] = {
         **HEARTBEATS,
         **{name: operation for name, operation in UPKEEP.items() if not name.startswith("read")},
     },
+    "operator": {
+        **{name: operation for name, operation in deltas_of("local").items() if not name.startswith("read")},
+        **RESYNC,
+        **STATUSES,
+        **HEARTBEATS,
+        "tell of traffic": lambda stores: stores.bus.request("headgate.traffic.roles.g.0"),
+        "lead": lambda stores: lead(stores),
+        "keep what was good": lambda stores: stores.last_good.write(LastGood(ref=delta("local").ref, refused=0)),
+        "order a certificate": lambda stores: stores.log_writer.append(ordered()),
+        **{name: operation for name, operation in UPKEEP.items() if not name.startswith("read")},
+    },
 }
 
 
@@ -258,8 +299,8 @@ def ordered() -> Delta:
     return state_delta(certificate_ref("default", "acme-shop"), state, datetime.now(UTC))
 
 
-def lost_decision() -> Delta:
-    return Decision.make(ClusterSettings(weight=1), "ada", datetime.now(UTC)).as_delta("local")
+def decision(cluster: str) -> Delta:
+    return Decision.make(ClusterSettings(weight=1), "ada", datetime.now(UTC)).as_delta(cluster)
 
 
 async def change_streams(stores: NatsStores) -> None:
@@ -267,12 +308,25 @@ async def change_streams(stores: NatsStores) -> None:
         await NatsStores(stores.bus, upkeep=Upkeep(replicas=replicas)).ensure()
 
 
+READING: Operations = {
+    "look whether there is anything": lambda stores: stores.ensure(),
+    "follow the log": lambda stores: follow(stores.log_reader.follow()),
+    "follow the pointer": lambda stores: follow(stores.snapshots.follow("roles")),
+    "read statuses": lambda stores: follow(stores.statuses.follow("local")),
+    "read the log": lambda stores: stores.log_writer.read_state("local"),
+    "read the pointer": lambda stores: stores.snapshots.read_pointer("roles"),
+    "fetch a chunk": lambda stores: stores.snapshots.get_chunk(NAME),
+    "list revisions": lambda stores: stores.snapshots.versions("roles"),
+    "see who lives": lambda stores: stores.heartbeats.live(),
+    "listen to traffic": lambda stores: follow(stores.traffic.listen("roles")),
+    "wish for requests": lambda stores: stores.traffic.tap("roles", Tap("t")),
+}
 PERMITTED: dict[str, Operations] = {
     "translator": {
         "commit": commit,
         **STATUSES,
         "change streams": change_streams,
-        "write a lost decision back": lambda stores: stores.log_writer.append(lost_decision()),
+        "write a lost decision back": lambda stores: stores.log_writer.append(decision("local")),
         "keep what was ordered": lambda stores: stores.log_writer.append(ordered()),
         "keep what was good": lambda stores: stores.last_good.write(LastGood(ref=delta("local").ref, refused=0)),
         "read the log": lambda stores: stores.log_reader.position(),
@@ -299,18 +353,11 @@ PERMITTED: dict[str, Operations] = {
     },
     "watcher-local": {**deltas_of("local"), **asks_of("local")},
     "watcher-paris": {**deltas_of("paris"), **asks_of("paris")},
-    "reader": {
-        "look whether there is anything": lambda stores: stores.ensure(),
-        "follow the log": lambda stores: follow(stores.log_reader.follow()),
-        "follow the pointer": lambda stores: follow(stores.snapshots.follow("roles")),
-        "read statuses": lambda stores: follow(stores.statuses.follow("local")),
-        "read the log": lambda stores: stores.log_writer.read_state("local"),
-        "read the pointer": lambda stores: stores.snapshots.read_pointer("roles"),
-        "fetch a chunk": lambda stores: stores.snapshots.get_chunk(NAME),
-        "list revisions": lambda stores: stores.snapshots.versions("roles"),
-        "see who lives": lambda stores: stores.heartbeats.live(),
-        "listen to traffic": lambda stores: follow(stores.traffic.listen("roles")),
-        "wish for requests": lambda stores: stores.traffic.tap("roles", Tap("t")),
+    "reader": READING,
+    "operator": {
+        **READING,
+        "commit": commit,
+        "decide of a cluster": lambda stores: stores.log_writer.append(decision("paris")),
     },
     "admin": {**deltas_of("local"), "commit": commit, **STATUSES, **HEARTBEATS},
 }

@@ -17,7 +17,7 @@ from headgate.common.snapshot import Chunk, digest_of
 from headgate.common.stores.nats import FOR_GATEWAYS, FOR_WATCHERS, NatsStores, Upkeep
 
 DEPLOYED = Path(__file__).parents[3] / "deploy"
-ROLES = ("watcher", "translator", "gateway", "reader", "admin")
+ROLES = ("watcher", "translator", "gateway", "reader", "operator", "admin")
 ROOM = 100_000
 """Bytes that a tenant may store here."""
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -109,23 +109,23 @@ async def test_passwords_are_exchanged_without_a_restart(tmp_path: Path) -> None
             with pytest.raises(StoreUnavailable, match="invalid username-password"):
                 await deployed.ask(server, old.login, "INFO", "replication")
         assert third.epoch == second.epoch  # no server was started again or failed over
-        await check_operator(deployed)
+        await check_reloader(deployed)
 
 
-async def check_operator(deployed: DeployedRedis) -> None:
+async def check_reloader(deployed: DeployedRedis) -> None:
     """Whoever may have the users read again may do nothing else, and nobody else may."""
-    server, operator = deployed.servers[0], Login("operator", "operator-password")
+    server, reloader = deployed.servers[0], Login("reloader", "reloader-password")
     for words in (
         ("ACL", "LIST"),
-        ("ACL", "SETUSER", "operator", "+@all"),
+        ("ACL", "SETUSER", "reloader", "+@all"),
         ("ACL", "SAVE"),
         ("CONFIG", "GET", "*"),
         ("INFO",),
         ("HGET", "{headgate}:chunks", "a"),
     ):
         with pytest.raises(StoreUnavailable, match="no permissions"):
-            await deployed.ask(server, operator, *words)
-    for user in ("translator", "reader", "sentinel", "replica"):
+            await deployed.ask(server, reloader, *words)
+    for user in ("translator", "reader", "operator", "sentinel", "replica"):
         with pytest.raises(StoreUnavailable, match="no permissions"):
             await deployed.ask(server, Login(user, f"{user}-password"), "ACL", "LOAD")
 

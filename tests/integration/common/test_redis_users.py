@@ -41,7 +41,7 @@ async def guarded() -> AsyncIterator[RedisServer]:
     async with real_redis() as server:
         await server.stop()
         server.options = (
-            *users("default", "translator", "gateway", "reader"),
+            *users("default", "translator", "gateway", "reader", "operator"),
             f"user {ADMIN.user} on >{ADMIN.password} ~* &* +@all",
         )
         server.target = replace(server.target, login=ADMIN)
@@ -108,12 +108,12 @@ async def tells(server: RedisServer) -> None:
             await asyncio.sleep(0.01)
 
 
-async def work_as_reader(server: RedisServer) -> None:
+async def work_as_reader(server: RedisServer, role: str = "reader") -> None:
     async with acting_as(server, "translator", database=2) as (_, tables):
         await publish(tables)
     async with acting_as(server, "gateway", database=2) as (_, gateway):
         await gateway.heartbeats.beat(BEAT)
-    async with acting_as(server, "reader", database=2) as (_, tables):
+    async with acting_as(server, role, database=2) as (_, tables):
         pointer = await tables.snapshots.read_pointer("default")
         assert pointer is not None
         assert await tables.snapshots.versions("default") == [pointer.version]
@@ -129,7 +129,20 @@ async def work_as_reader(server: RedisServer) -> None:
             await cancel(telling)
 
 
-WORK = {"translator": work_as_translator, "gateway": work_as_gateway, "reader": work_as_reader}
+async def work_as_operator(server: RedisServer) -> None:
+    await work_as_reader(server, "operator")
+    async with acting_as(server, "operator", database=2) as (_, tables):
+        assert await tables.snapshots.missing([digest_of(b"none")]) == {digest_of(b"none")}
+        await publish(tables, 2)
+        assert await tables.snapshots.missing([CHUNK.digest]) == set()
+
+
+WORK = {
+    "translator": work_as_translator,
+    "gateway": work_as_gateway,
+    "reader": work_as_reader,
+    "operator": work_as_operator,
+}
 
 
 def rights_of(role: str) -> list[str]:
@@ -183,6 +196,19 @@ async def test_neither_gateway_nor_reader_can_change_a_table() -> None:
                 await is_denied(lambda link=link: link.ask("DEL", "{headgate}:chunks"))  # type: ignore[misc]
 
 
+async def test_an_operator_publishes_but_neither_leads_nor_serves_nor_drops() -> None:
+    async with guarded() as server:
+        async with acting_as(server, "translator") as (_, tables):
+            await publish(tables)
+        async with acting_as(server, "operator") as (link, tables):
+            await publish(tables, 2)
+            await is_denied(lambda: tables.leases.write("l", LEASE, None))
+            await is_denied(lambda: tables.heartbeats.beat(BEAT))
+            await is_denied(lambda: tables.traffic.tell(summary(of_route("a|r"))))
+            await is_denied(lambda: tables.snapshots.collect_garbage("default", [Version(1, 1)]))
+            await is_denied(lambda: link.ask("DEL", "{headgate}:chunks"))
+
+
 async def test_a_gateway_cannot_list_what_there_is() -> None:
     async with guarded() as server, acting_as(server, "gateway") as (link, tables):
         await is_denied(lambda: link.ask("HKEYS", "{headgate}:chunks"))
@@ -191,7 +217,7 @@ async def test_a_gateway_cannot_list_what_there_is() -> None:
         await is_denied(lambda: tables.snapshots.versions("default"))
 
 
-@pytest.mark.parametrize("role", ["translator", "gateway", "reader"])
+@pytest.mark.parametrize("role", ["translator", "gateway", "reader", "operator"])
 async def test_nobody_reaches_what_is_not_ours_or_governs_the_server(role: str) -> None:
     async with guarded() as server, acting_as(server, role) as (link, _):
         await is_denied(lambda: link.ask("HGET", "somebody:else", "field"))

@@ -132,7 +132,7 @@ def content(made: Path) -> dict[str, str]:
 
 def test_each_service_gets_its_own_passwords_and_no_others(made: Path) -> None:
     passwords = json.loads((made / "all" / "passwords.json").read_text())
-    assert len(set(passwords.values())) == 10
+    assert len(set(passwords.values())) == 12
     gateway = tomllib.loads((made / "gateway" / "settings.toml").read_text())
     assert gateway == {
         "nats_password": passwords["nats/gateway"],
@@ -154,7 +154,13 @@ def test_nats_and_redis_know_every_password(made: Path) -> None:
     nats, redis = (made / "nats" / "passwords.conf").read_text(), (made / "redis" / "users.acl").read_text()
     assert f'WATCHER_KUBERNETES_PASSWORD: "{passwords["nats/watcher-kubernetes"]}"' in nats
     assert "headgate.delta.kubernetes.>" in (made / "nats" / "watcher-kubernetes.conf").read_text()
-    assert [line.split()[1] for line in redis.splitlines()] == ["default", "translator", "gateway", "reader"]
+    assert [line.split()[1] for line in redis.splitlines()] == [
+        "default",
+        "translator",
+        "gateway",
+        "reader",
+        "operator",
+    ]
     assert f">{passwords['redis/reader']} " in redis
 
 

@@ -43,11 +43,11 @@
 
 {{/* Users of the servers of this release. */}}
 {{- define "headgate.natsUsers" -}}
-{{- $users := ternary (list "system" "gateway") (list "admin" "system" "translator" "gateway" "reader") (not (empty (include "headgate.isLeaf" .))) -}}
+{{- $users := ternary (list "system" "gateway") (list "admin" "system" "translator" "gateway" "reader" "operator") (not (empty (include "headgate.isLeaf" .))) -}}
 {{- range include "headgate.natsClusters" . | fromJsonArray }}{{ $users = append $users (printf "watcher-%s" .) }}{{ end -}}
 {{- range .Values.nats.leafNodes.clusters }}{{ $users = append $users (printf "edge-%s" .) }}{{ end -}}
 {{- range $tenant := .Values.nats.tenants }}
-{{- range list "watcher" "translator" "gateway" "reader" "admin" }}{{ $users = append $users (printf "%s-%s" . $tenant.name) }}{{ end -}}
+{{- range list "watcher" "translator" "gateway" "reader" "operator" "admin" }}{{ $users = append $users (printf "%s-%s" . $tenant.name) }}{{ end -}}
 {{- end -}}
 {{ toJson $users }}
 {{- end }}
@@ -149,7 +149,7 @@ users: [
 {{- $tls := include "headgate.has" (dict "root" . "what" "tls") -}}
 {{- $isLeaf := include "headgate.isLeaf" . -}}
 {{- $logins := list -}}
-{{- range ternary (list "gateway") (list "admin" "translator" "gateway" "reader") (not (empty $isLeaf)) }}{{ $logins = append $logins (dict "user" . "role" .) }}{{ end -}}
+{{- range ternary (list "gateway") (list "admin" "translator" "gateway" "reader" "operator") (not (empty $isLeaf)) }}{{ $logins = append $logins (dict "user" . "role" .) }}{{ end -}}
 {{- range include "headgate.natsClusters" . | fromJsonArray }}{{ $logins = append $logins (dict "user" (printf "watcher-%s" .) "role" (printf "watcher-%s" .)) }}{{ end -}}
 {{- range .Values.nats.leafNodes.clusters }}{{ $logins = append $logins (dict "user" (printf "edge-%s" .) "role" (printf "edge-%s" .) "isLeaf" true) }}{{ end -}}
 # Not by --name: a reload looks for it here.
@@ -248,7 +248,7 @@ accounts {
     # What the tenant may store, copies on other servers counted: its log cannot fill the disk for the others.
     jetstream: { max_file: {{ default "1G" .maxFile }} }
     {{- $logins = list (dict "user" (printf "watcher-%s" .name) "role" (printf "watcher-%s" .name)) }}
-    {{- range list "translator" "gateway" "reader" "admin" }}{{ $logins = append $logins (dict "user" (printf "%s-%s" . $tenant.name) "role" .) }}{{ end }}
+    {{- range list "translator" "gateway" "reader" "operator" "admin" }}{{ $logins = append $logins (dict "user" (printf "%s-%s" . $tenant.name) "role" .) }}{{ end }}
     {{- include "headgate.natsLogins" $logins | nindent 4 }}
   }
   {{- end }}
