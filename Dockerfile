@@ -22,7 +22,7 @@ FROM ${BUILD} AS state
 COPY deploy/images/healthcheck.c .
 RUN gcc -static -Os -s -Wall -Wextra -Werror -o /healthcheck healthcheck.c \
     && install --directory --owner 65532 --group 65532 /state \
-    && for each in all nats gateway watcher-local watcher-kubernetes translator reader redis grafana tools log; do \
+    && for each in all nats gateway watcher-local watcher-kubernetes translator reader operator redis grafana tools log; do \
         install --directory --owner 65532 --group 65532 "/made/$each"; done
 
 # Nothing is written but /var/lib/headgate, so the root file system may be read-only; no step and no check needs a shell.
@@ -92,20 +92,40 @@ COPY --from=gateway-code /opt/headgate /opt/headgate
 EXPOSE 8080 8443
 ENTRYPOINT ["python3", "-m", "headgate.gateway"]
 
+FROM libraries AS console-libraries
+COPY libs/operations/pyproject.toml operations.toml
+COPY services/console/pyproject.toml service.toml
+RUN python3 libraries.py install /opt/headgate pyproject.toml operations.toml service.toml
+
+FROM code AS console-code
+COPY services/console services/console
+RUN python3 -m pip wheel --quiet --no-deps --no-build-isolation --no-index --wheel-dir /own \
+        ./libs/operations ./services/console \
+    && python3 -m pip install --quiet --no-deps --target /opt/headgate /own/*.whl
+
+FROM service AS console
+LABEL org.opencontainers.image.description="Shows what is served, by whom, and why: pages and an HTTP API"
+COPY --from=console-libraries /opt/headgate /opt/headgate
+COPY --from=console-code /opt/headgate /opt/headgate
+EXPOSE 9090
+ENTRYPOINT ["python3", "-m", "headgate.console"]
+
 FROM libraries AS headgate-libraries
 COPY services/watcher/pyproject.toml watcher.toml
 COPY services/translator/pyproject.toml translator.toml
 COPY services/gateway/pyproject.toml gateway.toml
+COPY services/console/pyproject.toml console.toml
 COPY libs/operations/pyproject.toml operations.toml
 COPY cli/pyproject.toml cli.toml
-RUN python3 libraries.py install /opt/headgate pyproject.toml watcher.toml translator.toml gateway.toml operations.toml cli.toml
+RUN python3 libraries.py install /opt/headgate pyproject.toml watcher.toml translator.toml gateway.toml console.toml operations.toml cli.toml
 
 FROM gateway-code AS headgate-code
 COPY services/watcher services/watcher
 COPY services/translator services/translator
+COPY services/console services/console
 COPY cli cli
 RUN python3 -m pip wheel --quiet --no-deps --no-build-isolation --no-index --wheel-dir /own \
-        ./libs/operations ./services/watcher ./services/translator ./cli \
+        ./libs/operations ./services/watcher ./services/translator ./services/console ./cli \
     && python3 -m pip install --quiet --no-deps --target /opt/whole /own/*.whl
 
 # The `headgate` command, with all services and a NATS server: for trying things out, for one machine, for questions.

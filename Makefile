@@ -98,7 +98,7 @@ shortage: $(ENGINE) ## Take CPU from everything but the gateways: SHARE=0.1 of a
 check: $(TOOLS) ## Everything that is checked without running: format, lint, types, layers, spelling, licences
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy libs/common/headgate libs/operations/headgate services/watcher/headgate services/translator/headgate services/gateway/headgate cli/headgate bench
+	$(BIN)/mypy libs/common/headgate libs/operations/headgate services/watcher/headgate services/translator/headgate services/gateway/headgate services/console/headgate cli/headgate bench
 	$(BIN)/lint-imports
 	$(BIN)/codespell
 	$(BIN)/python -m headgate.translator.crds --check crds

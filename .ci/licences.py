@@ -17,7 +17,7 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).parent.parent
 DISTRIBUTIONS = (
     "headgate-ingress",
-    *(f"headgate-ingress-{part}" for part in ("common", "operations", "watcher", "translator", "gateway")),
+    *(f"headgate-ingress-{part}" for part in ("common", "operations", "watcher", "translator", "gateway", "console")),
 )
 SHIPPED = {
     "Apache-2.0",

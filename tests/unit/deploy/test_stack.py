@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from headgate.common.sealing import parse_public_key, read_private_key
+from headgate.console.access.people import read_people
 
 ROOT = Path(__file__).parents[3]
 _spec = importlib.util.spec_from_file_location("stack_secrets", ROOT / "deploy" / "stack" / "fill_secrets.py")
@@ -106,7 +107,9 @@ def test_nobody_but_its_service_mounts_a_volume_of_secrets() -> None:
 
 
 def test_services_get_longer_to_end_than_they_take() -> None:
-    assert {SERVICES[name]["stop_grace_period"] for name in ("gateway", "watcher", "translator", "entrance")} == {"25s"}
+    assert {
+        SERVICES[name]["stop_grace_period"] for name in ("gateway", "watcher", "translator", "console", "entrance")
+    } == {"25s"}
 
 
 @pytest.fixture
@@ -132,7 +135,7 @@ def content(made: Path) -> dict[str, str]:
 
 def test_each_service_gets_its_own_passwords_and_no_others(made: Path) -> None:
     passwords = json.loads((made / "all" / "passwords.json").read_text())
-    assert len(set(passwords.values())) == 12
+    assert len(set(passwords.values())) == 13
     gateway = tomllib.loads((made / "gateway" / "settings.toml").read_text())
     assert gateway == {
         "nats_password": passwords["nats/gateway"],
@@ -141,6 +144,15 @@ def test_each_service_gets_its_own_passwords_and_no_others(made: Path) -> None:
     }
     watcher = tomllib.loads((made / "watcher-local" / "settings.toml").read_text())
     assert watcher == {"nats_password": passwords["nats/watcher-local"]}
+
+
+def test_the_console_lets_in_who_has_the_token(made: Path) -> None:
+    token = (made / "operator" / "token").read_text()
+    person = read_people(made / "operator" / "people.toml").find(token)
+    assert person is not None
+    assert person.may_change
+    settings = tomllib.loads((made / "operator" / "settings.toml").read_text())
+    assert settings.keys() == {"nats_password", "store_password"}
 
 
 def test_gateways_alone_have_the_private_key(made: Path) -> None:

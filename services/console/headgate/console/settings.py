@@ -31,14 +31,14 @@ class ConsoleSettings(StoreSettings):
     )
     gateway_url: str = Field(
         default="http://127.0.0.1:9080",
-        description="Admin site of the gateways, which is asked why requests go where they go.",
+        description="Admin site of the gateways, which is asked why requests go where they go; empty for none.",
     )
 
     @field_validator("gateway_url")
     @classmethod
     def _check_url(cls, value: str) -> str:
-        if not value.startswith(("http://", "https://")):
-            raise ValueError("must begin with http:// or https://, such as http://127.0.0.1:9080")
+        if value and not value.startswith(("http://", "https://")):
+            raise ValueError("must begin with http:// or https://, such as http://127.0.0.1:9080, or be empty")
         return value.rstrip("/")
 
     @model_validator(mode="after")

@@ -14,7 +14,7 @@ class GatewaySite:
     """The admin site of the gateways.
 
     Args:
-        url: its base.
+        url: its base; empty if there is none.
     """
 
     def __init__(self, url: str) -> None:
@@ -26,8 +26,10 @@ class GatewaySite:
 
         Raises:
             InvalidRequest: the gateway cannot read the request.
-            StoresUnreachable: no gateway answers.
+            StoresUnreachable: no gateway answers, or none can be asked.
         """
+        if not self.url:
+            raise StoresUnreachable("this console knows no gateway to ask: give gateway_url")
         if self._session is None:
             self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=ASK_S))
         query = [("method", method), ("url", url), *(("header", f"{name}: {value}") for name, value in headers)]
