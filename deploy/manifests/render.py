@@ -15,6 +15,7 @@ CHART = ROOT / "deploy" / "helm" / "headgate"
 MANIFESTS = ROOT / "deploy" / "manifests"
 NAMESPACES = {
     "all-in-one": "headgate",
+    "all-in-one-console": "headgate",
     "central": "headgate",
     "edge": "headgate",
     "edge-leaf": "headgate",

@@ -11,6 +11,7 @@ from typing import Any
 from deploy.manifests.render import CHART
 
 from headgate.common.service.settings import ServiceSettings
+from headgate.console.settings import ConsoleSettings
 from headgate.gateway.settings import GatewaySettings
 from headgate.translator.settings import TranslatorSettings
 from headgate.watcher.settings import WatcherSettings
@@ -20,6 +21,7 @@ SERVICES: dict[str, type[ServiceSettings]] = {
     "watcher": WatcherSettings,
     "translator": TranslatorSettings,
     "gateway": GatewaySettings,
+    "console": ConsoleSettings,
 }
 
 

@@ -27,7 +27,16 @@ WEBHOOKS = (
     "a-webhook-with-cert-manager",
     "a-webhook-with-a-certificate-of-others",
 )
+CONSOLES = (
+    "placed-and-labelled",
+    "everything-of-pods",
+    "a-console-on-a-node-port",
+    "a-console-of-port-forward-alone",
+)
 REFUSED = {
+    **{("edge-leaf", name): "console.enabled: leaf nodes have no user" for name in CONSOLES},
+    **{(mode, "a-console-for-nobody"): "console.peopleSecret: the Secret with" for mode in NAMESPACES},
+    **{(mode, "a-console-for-changes-by-nobody"): "console.actions: whoever changes" for mode in NAMESPACES},
     **{("tenant", name): "admission.enabled: a webhook has no namespace" for name in WEBHOOKS},
     **{("central", name): "admission.enabled: the watchers answer the webhook" for name in WEBHOOKS},
     ("central", "nats-without-users"): "nats.auth.enabled: leaf nodes and tenants are told apart",

@@ -147,7 +147,7 @@ async def answers_are(release: Release, host: str, name: str) -> bool:
     return True
 
 
-@pytest.mark.parametrize("mode", ["all-in-one", "central", "edge", "edge-leaf", "tenant"])
+@pytest.mark.parametrize("mode", ["all-in-one", "all-in-one-console", "central", "edge", "edge-leaf", "tenant"])
 async def test_rendered_manifests_are_accepted_by_the_server(hands: RealCluster, mode: str) -> None:
     for manifest in yaml.safe_load_all((ROOT / "deploy" / "manifests" / f"{mode}.yaml").read_text()):
         manifest["metadata"].pop("namespace", None)

@@ -1,5 +1,5 @@
 {{/*
-What may be added to, or changed in, the pod and the workload of any component: watcher, translator, gateway, nats. Each template takes
+What may be added to, or changed in, the pod and the workload of any component: watcher, translator, gateway, console, nats. Each template takes
 root, component and what it is about; the values are those of the component.
 */}}
 

@@ -1,5 +1,5 @@
 {{/*
-The pod of a service: root, component (watcher, translator, gateway), user (of NATS), settings, storeUser, and lists of further
+The pod of a service: root, component (watcher, translator, gateway, console), user (of NATS), settings, storeUser, and lists of further
 env, ports, volumes and mounts; grace in seconds.
 */}}
 {{- define "headgate.pod" -}}
