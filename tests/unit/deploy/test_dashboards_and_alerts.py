@@ -21,6 +21,7 @@ import headgate.watcher.status.writer
 ROOT = Path(__file__).parents[3]
 DASHBOARDS = {path.name: json.loads(path.read_text()) for path in sorted((ROOT / "deploy/grafana").glob("*.json"))}
 RULES = yaml.safe_load((ROOT / "deploy/prometheus/headgate.rules.yaml").read_text())
+RUNBOOKS = "https://headgate.dev/docs/alerts"
 OF_PROMETHEUS = {"job", "instance", "namespace", "cluster", "worker"}
 """Labels that come with the scrape, and those of several workers."""
 OF_SERVICES = ("headgate_watcher_", "headgate_translator_", "headgate_manifest_", "headgate_admission_")
@@ -35,10 +36,12 @@ MODULES = (
 _KEYWORDS = {"and", "or", "unless", "bool", "offset"}
 _TOKEN = re.compile(
     r'"(?:[^"\\]|\\.)*"|(?P<grouping>\b(?:by|without|on|ignoring|group_left|group_right)\s*\((?P<labels>[^()]*)\))'
-    r"|(?P<name>[a-zA-Z_:][\w:]*+)\s*(?P<matchers>\{(?:[^{}\"]|\"(?:[^\"\\]|\\.)*\")*\})?"
+    r"|(?P<name>(?<![\w.])[a-zA-Z_:][\w:]*+)\s*(?P<matchers>\{(?:[^{}\"]|\"(?:[^\"\\]|\\.)*\")*\})?"
     r"(?P<call>(?=\s*\(|\s*\b(?:by|without)\b))?|\[[^\]]*\]"
 )
 _MATCHER = re.compile(r"(\w+)\s*(?:=~|!~|!=|=)\s*\"")
+_REPLACED = re.compile(r'"(\w+)", "\$1", "(\w+)", "')
+"""Destination and source in what `label_replace` is called with."""
 _SUFFIXES = ("_bucket", "_sum", "_count")
 
 
@@ -49,10 +52,12 @@ class Asked(NamedTuple):
     """By metric the labels of its matchers."""
     groups: set[str]
     """Labels that results are grouped or joined by."""
+    made: dict[str, str]
+    """Labels that the query makes itself, each with the one that it is made of."""
 
 
 def read_query(text: str) -> Asked:
-    asked = Asked({}, set())
+    asked = Asked({}, set(), dict(_REPLACED.findall(text)))
     for found in _TOKEN.finditer(text):
         if found["grouping"]:
             asked.groups.update(filter(None, re.split(r"[\s,]+", found["labels"])))
@@ -107,6 +112,8 @@ def test_every_metric_and_label_that_is_asked_for_exists(where: str, text: str, 
         own = own | {"le"} if name.endswith("_bucket") else own
         assert labels <= own | OF_PROMETHEUS, (name, labels)
         everywhere |= own
+    assert set(asked.made.values()) <= everywhere
+    everywhere |= asked.made.keys()
     assert asked.groups <= everywhere
     assert shown <= (asked.groups or everywhere)
 
@@ -178,7 +185,20 @@ def test_alerts_say_how_bad_it_is_and_what_to_do() -> None:
     assert len({rule["alert"] for rule in rules}) == len(rules)
     for rule in rules:
         assert rule["labels"]["severity"] in ("page", "ticket", "info")
-        assert {"summary", "description"} == rule["annotations"].keys()
+        assert {"summary", "description", "runbook_url"} == rule["annotations"].keys()
+
+
+def test_every_alert_has_a_section_in_the_runbook_and_no_other_has() -> None:
+    sections = re.findall(r"(?m)^### (Headgate\w+)$", (ROOT / "docs/alerts.md").read_text())
+    rules = [rule for group in RULES["groups"] for rule in group["rules"]]
+    assert sections == [rule["alert"] for rule in rules]
+    for rule in rules:
+        assert rule["annotations"]["runbook_url"] == f"{RUNBOOKS}#{rule['alert'].lower()}"
+
+
+def test_the_chart_can_have_runbooks_elsewhere() -> None:
+    values = yaml.safe_load((ROOT / "deploy/helm/headgate/values.yaml").read_text())
+    assert values["prometheusRule"]["runbooks"] == RUNBOOKS
 
 
 @pytest.mark.parametrize(
@@ -190,4 +210,9 @@ def test_alerts_say_how_bad_it_is_and_what_to_do() -> None:
     ],
 )
 def test_queries_are_taken_apart(text: str, metrics: dict[str, set[str]], groups: set[str]) -> None:
-    assert read_query(text) == (metrics, groups)
+    assert read_query(text)[:2] == (metrics, groups)
+
+
+def test_a_label_that_a_query_makes_is_known_with_what_it_is_made_of() -> None:
+    asked = read_query('sum by (host) (label_replace(x{a="b"}, "host", "$1", "route", "(.*)"))')
+    assert asked == ({"x": {"a"}}, {"host"}, {"host": "route"})
