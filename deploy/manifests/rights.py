@@ -129,7 +129,8 @@ def _of(kind: ResourceKind, resource: str, all_of_group: str, verbs: tuple[str, 
         if not kind.namespaced:
             yield Rule(IN_CLUSTER, CONFINED, kind.group, (resource,), verbs)
     else:
-        yield Rule(IN_NAMESPACES if kind.namespaced else IN_CLUSTER, when, kind.group, (resource,), verbs)
+        where = IN_NAMESPACES if kind.namespaced else IN_CLUSTER
+        yield Rule(where, when, kind.group, (resource,), verbs, kind.names)
 
 
 def webhooks(kinds: Kinds = ALL_KINDS) -> list[Webhook]:

@@ -22,6 +22,7 @@ from fakes.translator.gateway_api import (
     CONTROLLER,
     GROUP,
     by_config_maps,
+    definition,
     gateway,
     gateway_class,
     grant,
@@ -34,7 +35,7 @@ from fakes.translator.gateway_api import (
     to,
 )
 from fakes.waiting import until
-from headgate.common.resources import GATEWAY_KINDS
+from headgate.common.resources import DEFINITION, GATEWAY_KINDS
 
 HOST = "shop.example.com"
 THEIRS = {
@@ -45,8 +46,9 @@ THEIRS = {
 
 
 def install(api: FakeKubernetes) -> None:
-    for kind in GATEWAY_KINDS:
-        api.install(f"{GROUP}/v1", Resource(kind.group, kind.resource, kind.kind, kind.namespaced, is_custom=True))
+    for kind in (DEFINITION, *GATEWAY_KINDS):
+        version = f"{kind.group}/{kind.versions[0]}"
+        api.install(version, Resource(kind.group, kind.resource, kind.kind, kind.namespaced, is_custom=True))
 
 
 @pytest.fixture
@@ -101,7 +103,7 @@ async def test_routes_are_served_by_their_gateway_and_told_how_they_stand(api: F
         install(api)
         for manifest in (
             *(service("web"), endpoint_slice("web", "127.0.0.1", port=web.port)),
-            *(gateway_class(), both, pair.secret("certs", "pair")),
+            *(definition("v1.6.3"), gateway_class(), both, pair.secret("certs", "pair")),
             route(to("web", matches=[prefix("/a")]), hostnames=[HOST]),
         ):
             api.apply(bare(manifest))
@@ -124,7 +126,7 @@ async def test_routes_are_served_by_their_gateway_and_told_how_they_stand(api: F
             of_class = api.get("gatewayclasses", "edge")["status"]
             assert short(of_class["conditions"]) == {
                 "Accepted": "True Accepted",
-                "SupportedVersion": "Unknown NotChecked",
+                "SupportedVersion": "True SupportedVersion",
             }
             assert {"name": "HTTPRoute"} in of_class["supportedFeatures"]
 

@@ -9,6 +9,7 @@ from typing import Any, Self
 from fakes.kubernetes.api import FakeKubernetes
 from headgate.common.resources import (
     APISIX_KINDS,
+    DEFINITION,
     ENDPOINT_SLICE,
     ENDPOINTS,
     GATEWAY_KINDS,
@@ -112,7 +113,7 @@ def follow_kinds(api: FakeKubernetes, tmp_path: Path, scope: KubernetesScope | N
 def settled(seen: Following, *kinds: ResourceKind) -> bool:
     """Whether each kind was listed or found unavailable."""
     common = (INGRESS, INGRESS_CLASS, SERVICE, ENDPOINT_SLICE, ENDPOINTS, NAMESPACE, SECRET, LEGACY_INGRESS)
-    wanted = kinds or (*common, SERVICE_EXPORT, SERVICE_IMPORT, *CUSTOM_KINDS)
+    wanted = kinds or (*common, SERVICE_EXPORT, SERVICE_IMPORT, DEFINITION, *CUSTOM_KINDS)
     return set(wanted) <= {event.kind for event in seen.log if isinstance(event, Listed | Unavailable)}
 
 

@@ -45,6 +45,13 @@ def gateway_class(name: str = "edge", controller: str = CONTROLLER, **spec: Any)
     return resource("GatewayClass", name, {"controllerName": controller, **spec})
 
 
+def definition(version: str, name: str = "gatewayclasses.gateway.networking.k8s.io") -> Any:
+    """Return a definition of upstream's, with the version of Gateway API that it is of."""
+    annotations = {"gateway.networking.k8s.io/bundle-version": version}
+    kind = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}
+    return {**kind, "metadata": {"name": name, "annotations": annotations}, "spec": {"group": GROUP}}
+
+
 def listener(name: str = "http", port: int = 80, protocol: str = "HTTP", **fields: Any) -> Any:
     """Return a listener."""
     return {"name": name, "port": port, "protocol": protocol, **fields}

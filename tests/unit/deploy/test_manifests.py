@@ -73,6 +73,7 @@ ROUTING = {
 OF_THE_CLUSTER = {
     "networking.k8s.io/ingressclasses": READ,
     "namespaces": LISTED,
+    "apiextensions.k8s.io/customresourcedefinitions gatewayclasses.gateway.networking.k8s.io": LISTED,
     "gateway.networking.k8s.io/gatewayclasses": READ,
     "gateway.networking.k8s.io/gatewayclasses/status": ("patch",),
     "multicluster.x-k8s.io/serviceexports": READ,

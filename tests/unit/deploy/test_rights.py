@@ -52,3 +52,8 @@ def test_a_text_without_marks_is_refused() -> None:
 def test_a_section_is_replaced_between_its_marks_and_nothing_else() -> None:
     before = f"a\n  {rights.BEGIN}\n  - old\n  {rights.END}\nb\n"
     assert rights.with_section(before, ["- new"]) == before.replace("old", "new")
+
+
+def test_a_kind_of_which_single_objects_are_read_gives_no_right_to_others() -> None:
+    kind = ResourceKind("example.com", "widgets", "Widget", ("v1",), namespaced=False, names=("one",))
+    assert [(one.verbs, one.names) for one in rule(kind, rights.IN_CLUSTER)] == [(("list", "watch"), ("one",))]

@@ -11,6 +11,7 @@ from fakes.kubernetes.objects import ingress, secret, service
 from fakes.virtual_time import in_virtual_time
 from headgate.common.deltas import SyncState
 from headgate.common.resources import (
+    DEFINITION,
     INGRESS,
     INGRESS_CLASS,
     NAMESPACE,
@@ -71,7 +72,8 @@ async def test_namespaces_are_read_each_by_itself_and_reported_as_one(tmp_path: 
             await seen.until(lambda: settled(seen))
             assert [len(listed.objects) for listed in seen.listed(INGRESS)] == [2]
             assert set(seen.state[INGRESS]) == {("one", "a"), ("two", "a")}
-            assert seen.unavailable.keys() == {NAMESPACE, INGRESS_CLASS, SERVICE_EXPORT, SERVICE_IMPORT, *CUSTOM_KINDS}
+            others = (SERVICE_EXPORT, SERVICE_IMPORT, DEFINITION, *CUSTOM_KINDS)
+            assert seen.unavailable.keys() == {NAMESPACE, INGRESS_CLASS, *others}
             api.apply(ingress("b", namespace="two"))
             api.apply(ingress("b", namespace="three"))
             await seen.until(lambda: ("two", "b") in seen.state[INGRESS])

@@ -13,6 +13,7 @@ from headgate.common.resources import (
     APISIX_KINDS,
     APISIX_ROUTE,
     CONFIG_MAP,
+    DEFINITION,
     ENDPOINT_SLICE,
     ENDPOINTS,
     INGRESS,
@@ -42,6 +43,7 @@ async def test_each_kind_is_reported_on_and_a_second_name_of_one_is_empty(tmp_pa
             assert (seen.names(ENDPOINT_SLICE), seen.names(NAMESPACE)) == ({"web-1"}, {"default"})
             assert [list(event.objects) for event in seen.listed(LEGACY_INGRESS)] == [[]]
             assert seen.unavailable.keys() == {
+                DEFINITION,
                 SERVICE_EXPORT,
                 SERVICE_IMPORT,
                 *CUSTOM_KINDS,
@@ -109,6 +111,21 @@ async def test_a_watcher_of_namespaces_asks_for_no_config_map_of_others(tmp_path
 
 
 @in_virtual_time
+async def test_of_definitions_the_one_that_is_wanted_is_read_by_its_name(tmp_path: Path) -> None:
+    async with FakeKubernetes() as api:
+        api.install("apiextensions.k8s.io/v1", Resource(DEFINITION.group, DEFINITION.resource, DEFINITION.kind, False))
+        kind = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}
+        for name in (*DEFINITION.names, "httproutes.gateway.networking.k8s.io"):
+            api.apply({**kind, "metadata": {"name": name}})
+        async with follow_kinds(api, tmp_path) as seen:
+            await seen.until(lambda: seen.names(DEFINITION) == set(DEFINITION.names))
+            api.delete(DEFINITION.resource, DEFINITION.names[0], namespace="")
+            await seen.until(lambda: not seen.names(DEFINITION))
+            selected = {request.query.get("fieldSelector") for request in api.seen(resource=DEFINITION.resource)}
+            assert selected == {f"metadata.name={name}" for name in DEFINITION.names}
+
+
+@in_virtual_time
 async def test_resources_of_apisix_are_read_once_their_definitions_are_there(tmp_path: Path) -> None:
     async with FakeKubernetes() as api:
         for kind in APISIX_KINDS:
@@ -129,6 +146,7 @@ async def test_discovery_asks_for_each_group_version_once(tmp_path: Path) -> Non
         paths = [one.path for one in api.seen("discover")]
         assert sorted(paths) == [
             "/api/v1",
+            "/apis/apiextensions.k8s.io/v1",
             "/apis/apisix.apache.org/v1",
             "/apis/apisix.apache.org/v1alpha1",
             "/apis/apisix.apache.org/v2",

@@ -83,6 +83,16 @@ def test_of_pods_only_names_and_labels_are_published() -> None:
     assert strip(resources.POD, pod) == {"apiVersion": "v1", "kind": "Pod", "metadata": kept}
 
 
+def test_of_definitions_that_of_gateway_classes_is_published_with_its_version_alone() -> None:
+    name, version = "gatewayclasses.gateway.networking.k8s.io", {"gateway.networking.k8s.io/bundle-version": "v1.6.3"}
+    metadata = {"name": name, "labels": {"c": "d"}, "annotations": {**version, "e": "f"}}
+    definition = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": metadata}
+    published = prepare(resources.DEFINITION, {**definition, "spec": {"group": "g"}}, Sealer("paris", ()))
+    assert published == {**definition, "metadata": {"name": name, "annotations": version}}
+    metadata["name"] = "gateways.gateway.networking.k8s.io"
+    assert prepare(resources.DEFINITION, definition, Sealer("paris", ())) is None
+
+
 def test_other_objects_are_prepared_by_stripping_alone() -> None:
     assert prepare(resources.INGRESS, INGRESS, Sealer("paris", ())) == strip(resources.INGRESS, INGRESS)
 

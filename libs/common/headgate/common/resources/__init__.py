@@ -22,8 +22,10 @@ from headgate.common.resources.apisix import (
     ROUTE_PLUGIN_CONFIG,
 )
 from headgate.common.resources.core import (
+    BUNDLE_VERSION,
     CONFIG_MAP,
     CORE_KINDS,
+    DEFINITION,
     ENDPOINT_SLICE,
     ENDPOINTS,
     NAMESPACE,
@@ -91,9 +93,11 @@ __all__ = [
     "APISIX_UPSTREAM",
     "BACKEND_TLS_POLICY",
     "BACKEND_TRAFFIC_POLICY",
+    "BUNDLE_VERSION",
     "CLUSTER",
     "CONFIG_MAP",
     "CORE_KINDS",
+    "DEFINITION",
     "ENDPOINTS",
     "ENDPOINT_SLICE",
     "EXPERIMENTAL_GROUP",

@@ -54,5 +54,29 @@ SERVICE_IMPORT = ResourceKind(
 ENDPOINT_SLICE = ResourceKind("discovery.k8s.io", "endpointslices", "EndpointSlice", ("v1", "v1beta1"))
 ENDPOINTS = ResourceKind("", "endpoints", "Endpoints", ("v1",), stands_in_for=ENDPOINT_SLICE)
 POD = ResourceKind("", "pods", "Pod", ("v1",), watch=WatchMode.PODS, keeps_labels_only=True)
+BUNDLE_VERSION = "gateway.networking.k8s.io/bundle-version"
+"""Annotation of Gateway API's definitions: the version that they are of, such as `v1.6.1`."""
+DEFINITION = ResourceKind(
+    "apiextensions.k8s.io",
+    "customresourcedefinitions",
+    "CustomResourceDefinition",
+    ("v1",),
+    namespaced=False,
+    short_names=("crd", "crds"),
+    names=("gatewayclasses.gateway.networking.k8s.io",),
+    kept_annotations=(BUNDLE_VERSION,),
+)
+"""That of GatewayClasses alone, for its version."""
 
-CORE_KINDS = (NAMESPACE, SECRET, CONFIG_MAP, SERVICE, SERVICE_EXPORT, SERVICE_IMPORT, ENDPOINT_SLICE, ENDPOINTS, POD)
+CORE_KINDS = (
+    NAMESPACE,
+    SECRET,
+    CONFIG_MAP,
+    SERVICE,
+    SERVICE_EXPORT,
+    SERVICE_IMPORT,
+    ENDPOINT_SLICE,
+    ENDPOINTS,
+    POD,
+    DEFINITION,
+)

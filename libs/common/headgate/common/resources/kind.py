@@ -118,6 +118,8 @@ class ResourceKind:
 
     watch: WatchMode = WatchMode.ALWAYS
     narrowed_by: Narrowing = Narrowing.NONE
+    names: tuple[str, ...] = ()
+    """The only objects that are read, each by a watch of its own; empty: all."""
     is_for_tenants: bool = True
     """Whether a watcher that is confined to a tenant's namespaces may read it."""
     is_fetched: bool = False
@@ -131,6 +133,8 @@ class ResourceKind:
     only that `watch_config_maps` names."""
     keeps_labels_only: bool = False
     """Whether nothing of an object is published but its names and labels."""
+    kept_annotations: tuple[str, ...] = ()
+    """Annotations that are published with an object's names, where nothing else of it is; empty: the rest is too."""
     keeps_status: bool = False
     """Whether an object's status is published with it."""
     status_fields: tuple[str, ...] = ()

@@ -7,7 +7,16 @@ as it is with IngressClasses.
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from headgate.common.resources import GATEWAY, GATEWAY_CLASS, GATEWAY_GROUP, LISTENER_SET, REFERENCE_GRANT, JsonObject
+from headgate.common.resources import (
+    BUNDLE_VERSION,
+    DEFINITION,
+    GATEWAY,
+    GATEWAY_CLASS,
+    GATEWAY_GROUP,
+    LISTENER_SET,
+    REFERENCE_GRANT,
+    JsonObject,
+)
 from headgate.translator.manifests.reading import as_list, as_object, as_text, metadata
 from headgate.translator.world.address_pool import normal_address
 from headgate.translator.world.documents import Document, document_index, document_kind
@@ -133,6 +142,19 @@ LISTENER_SETS: Final = document_kind(
 )
 GATEWAY_CLASSES: Final = document_kind(GATEWAY_CLASS, indexes=(CLASSES_BY_PARAMETERS,))
 REFERENCE_GRANTS: Final = StoredKind(REFERENCE_GRANT, _read_grant, indexes=(EVERY,))
+
+
+def _read_version(manifest: JsonObject) -> str:
+    return as_text(as_object(metadata(manifest).get("annotations")).get(BUNDLE_VERSION))
+
+
+DEFINITIONS: Final = StoredKind(DEFINITION, _read_version)
+"""By the version of Gateway API that they are of; empty where they do not say it."""
+
+
+def installed_version(lookups: Lookups) -> str | None:
+    """Return the version of Gateway API that a cluster's definitions are of, such as `v1.6.1`; None: not known."""
+    return lookups.get(DEFINITIONS, "", DEFINITION.names[0]) or None
 
 
 class _Named(NamedTuple):

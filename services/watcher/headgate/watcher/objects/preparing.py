@@ -1,6 +1,6 @@
 """What is published of an object: without bookkeeping, and without anything secret."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -26,7 +26,8 @@ _SEAL: Mapping[Sealing, Callable[[JsonObject, Sealer], JsonObject]] = {
     Sealing.SECRET: seal_secret,
     Sealing.CREDENTIALS: seal_consumer,
 }
-_LABELS = frozenset({"name", "namespace", "uid", "resourceVersion", "labels"})
+_NAMES = frozenset({"name", "namespace", "uid", "resourceVersion"})
+_LABELS = _NAMES | {"labels"}
 
 _ENCODER = msgspec.json.Encoder(order="deterministic")
 
@@ -40,10 +41,13 @@ def strip(kind: ResourceKind, manifest: JsonObject) -> JsonObject:
     """Return the object without managedFields, the last-applied annotation and what the row of its kind drops.
 
     The status of Services stays (their load balancer's addresses are used), and of that of Gateways the addresses; that
-    of Ingresses and the like is ours to write. Of Pods only names and labels stay. The given manifest is not changed.
+    of Ingresses and the like is ours to write. Of Pods only names and labels stay, of definitions names and one
+    annotation. The given manifest is not changed.
     """
     if kind.keeps_labels_only:
         return _keep_labels(kind, manifest)
+    if kind.kept_annotations:
+        return _keep_annotations(kind, manifest)
     kept = manifest if kind.keeps_status else _keep_of_status(kind, manifest)
     return strip_bookkeeping(hide_fields(kind, kept))
 
@@ -56,9 +60,21 @@ def _keep_of_status(kind: ResourceKind, manifest: JsonObject) -> JsonObject:
 
 
 def _keep_labels(kind: ResourceKind, manifest: JsonObject) -> JsonObject:
-    metadata = manifest.get("metadata")
-    kept = {name: value for name, value in metadata.items() if name in _LABELS} if isinstance(metadata, dict) else {}
-    return {"apiVersion": manifest.get("apiVersion"), "kind": kind.kind, "metadata": kept}
+    return _with_metadata(kind, manifest, _some_of(manifest.get("metadata"), _LABELS))
+
+
+def _keep_annotations(kind: ResourceKind, manifest: JsonObject) -> JsonObject:
+    metadata = _some_of(manifest.get("metadata"), _NAMES | {"annotations"})
+    metadata["annotations"] = _some_of(metadata.get("annotations"), kind.kept_annotations)
+    return _with_metadata(kind, manifest, metadata)
+
+
+def _some_of(fields: Any, names: Collection[str]) -> JsonObject:
+    return {name: value for name, value in fields.items() if name in names} if isinstance(fields, dict) else {}
+
+
+def _with_metadata(kind: ResourceKind, manifest: JsonObject, metadata: JsonObject) -> JsonObject:
+    return {"apiVersion": manifest.get("apiVersion"), "kind": kind.kind, "metadata": metadata}
 
 
 def strip_bookkeeping(manifest: JsonObject) -> JsonObject:
@@ -102,10 +118,13 @@ def _moment(text: Any) -> datetime | None:
 
 
 def is_published(kind: ResourceKind, manifest: JsonObject) -> bool:
-    """Whether the object goes to the log at all: of Secrets only those that hold a certificate or what people wrote.
+    """Whether the object goes to the log at all.
 
-    Which of these are read at all is the source's business: of a cluster, by default, those with certificates.
+    Of Secrets those do that hold a certificate or what people wrote, of definitions the one that is read. Which Secrets
+    are read at all is the source's business: of a cluster, by default, those with certificates.
     """
+    if kind.names and manifest["metadata"].get("name") not in kind.names:
+        return False
     return kind.sealing is not Sealing.SECRET or manifest.get("type") in PUBLISHED_TYPES
 
 

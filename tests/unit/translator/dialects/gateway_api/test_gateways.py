@@ -6,7 +6,18 @@ import pytest
 
 from fakes.translator.apisix import resource as apisix
 from fakes.translator.deltas import tls_secret
-from fakes.translator.gateway_api import Cluster, gateway, gateway_class, grant, https, listener, resource, route, to
+from fakes.translator.gateway_api import (
+    Cluster,
+    definition,
+    gateway,
+    gateway_class,
+    grant,
+    https,
+    listener,
+    resource,
+    route,
+    to,
+)
 from headgate.common.snapshot import decode_chunk
 from headgate.common.table import Listener
 from headgate.translator.world.entry_points import EntryPoint
@@ -65,6 +76,34 @@ def test_a_config_map_that_cannot_be_followed_is_told(data: Any, told: str) -> N
 
 def test_a_class_of_ours_is_accepted_and_does_not_know_the_version_of_the_definitions() -> None:
     assert Cluster().conditions(gateway_class()) == {"Accepted": "True Accepted", **UNCHECKED}
+
+
+@pytest.mark.parametrize(
+    ("version", "said"),
+    [
+        ("v1.6.3", "True SupportedVersion"),
+        ("v1.0.0", "True SupportedVersion"),
+        ("v1.6.0-rc.2", "True SupportedVersion"),
+        ("v1.7.0", "False UnsupportedVersion"),
+        ("v0.8.1", "False UnsupportedVersion"),
+        ("v2.0.0", "False UnsupportedVersion"),
+        ("monthly-2026.01", "False UnsupportedVersion"),
+        ("", "Unknown NotChecked"),
+    ],
+)
+def test_a_class_says_whether_the_installed_definitions_are_of_a_known_version(version: str, said: str) -> None:
+    conditions = Cluster(definition(version)).conditions(gateway_class())
+    assert conditions == {"Accepted": "True Accepted", "SupportedVersion": said}
+
+
+def test_a_class_follows_the_definitions_while_they_are_upgraded_and_other_definitions_say_nothing() -> None:
+    cluster = Cluster(definition("v1.6.3"), definition("v1.7.0", "httproutes.gateway.networking.k8s.io"))
+    assert cluster.conditions(gateway_class())["SupportedVersion"] == "True SupportedVersion"
+    cluster.apply(definition("v1.7.0"))
+    status = cluster.status(gateway_class())
+    assert status is not None
+    said = next(one for one in status["conditions"] if one["type"] == "SupportedVersion")
+    assert (said["status"], "v1.7.0" in said["message"], "1.6" in said["message"]) == ("False", True, True)
 
 
 def test_a_class_lists_the_features_that_are_served_in_order() -> None:

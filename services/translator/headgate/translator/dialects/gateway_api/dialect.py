@@ -61,6 +61,7 @@ from headgate.translator.objects.ownership import ByRule
 from headgate.translator.sources.certificates import SECRETS
 from headgate.translator.sources.config_maps import CONFIG_MAPS
 from headgate.translator.sources.gateways import (
+    DEFINITIONS,
     GATEWAY_CLASSES,
     GATEWAYS,
     LISTENER_SETS,
@@ -145,6 +146,7 @@ GATEWAY_API = Dialect(
         SECRETS,
         CONFIG_MAPS,
         NAMESPACES,
+        DEFINITIONS,
         GATEWAY_CLASSES,
         GATEWAYS,
         LISTENER_SETS,

@@ -84,6 +84,8 @@ class KubernetesScope:
             return [
                 WatchTarget(kind, version, namespace, "", f"metadata.name={name}") for namespace, name in self._named()
             ]
+        if kind.names:
+            return [WatchTarget(kind, version, "", "", f"metadata.name={name}") for name in kind.names]
         labels = self.ingress_selector if kind.narrowed_by is Narrowing.LABELS else ""
         namespaces = self.namespaces if kind.namespaced and self.namespaces else ("",)
         fields = self._field_selector(kind)

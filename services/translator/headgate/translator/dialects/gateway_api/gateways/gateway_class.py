@@ -1,7 +1,9 @@
-"""One GatewayClass: whether it is ours, and accepted."""
+"""One GatewayClass: whether it is ours, and accepted, and whether the installed definitions are of a known version."""
+
+import re
 
 from headgate.common.problems import Problem
-from headgate.common.resources import JsonObject, ObjectRef
+from headgate.common.resources import BUNDLE_VERSION, DEFINITION, JsonObject, ObjectRef
 from headgate.common.status import ConditionType
 from headgate.translator.dialects.gateway_api.features import served_features
 from headgate.translator.dialects.gateway_api.gateways.parameters import fault_of_class
@@ -10,14 +12,18 @@ from headgate.translator.fragments.fragment import Fragment
 from headgate.translator.fragments.status_part import SaidCondition
 from headgate.translator.manifests.specs import Spec
 from headgate.translator.objects.document import identify
-from headgate.translator.sources.gateways import controller_of
+from headgate.translator.sources.gateways import controller_of, installed_version
 from headgate.translator.world.graph import Lookups
 
-_VERSION = SaidCondition(
+_NEWEST_MINOR = 6
+_KNOWN = re.compile(r"v?1\.(\d{1,3})(\.\d{1,3}(-[0-9A-Za-z.]{1,30})?)?", re.ASCII)
+_NOT_CHECKED = SaidCondition(
     ConditionType.SUPPORTED_VERSION,
     "Unknown",
     "NotChecked",
-    "objects are read as Gateway API 1.6 defines them; which version of the definitions is installed is not looked at",
+    f"objects are read as Gateway API 1.{_NEWEST_MINOR} defines them; the version of the installed definitions is not "
+    f"known: the watcher lacks the right to read the CustomResourceDefinition {DEFINITION.names[0]}, or it does not "
+    f"have the annotation {BUNDLE_VERSION}",
 )
 
 
@@ -30,10 +36,26 @@ def translate_gateway_class(ref: ObjectRef, manifest: JsonObject, lookups: Looku
     """Return how a GatewayClass stands; there is nothing of it in the table."""
     problems: list[Problem] = []
     spec = Spec(manifest.get("spec"), problems).rest(GatewayClassSpec)
-    said: tuple[SaidCondition, ...] = (_VERSION,)
+    version = _say_version(installed_version(lookups))
+    said: tuple[SaidCondition, ...] = (version,)
     fault = None if spec is None or lookups.is_assumed else fault_of_class(ref, manifest, lookups)
     if fault is not None:
         problems.append(fault)
-        said = (SaidCondition(ConditionType.ACCEPTED, "False", fault.reason, str(fault)), _VERSION)
+        said = (SaidCondition(ConditionType.ACCEPTED, "False", fault.reason, str(fault)), version)
     features = served_features(have_addresses=not lookups.settings.gateway_addresses.is_empty)
     return Fragment(identify(ref, manifest), problems=tuple(problems), said=said, features=features)
+
+
+def _say_version(installed: str | None) -> SaidCondition:
+    """Say whether the definitions are of a version whose objects are read; of others they are as far as they go."""
+    if installed is None:
+        return _NOT_CHECKED
+    known = _KNOWN.fullmatch(installed)
+    if known is not None and int(known[1]) <= _NEWEST_MINOR:
+        message = f"the installed definitions are of Gateway API {installed}"
+        return SaidCondition(ConditionType.SUPPORTED_VERSION, "True", "SupportedVersion", message)
+    message = (
+        f"the installed definitions are of Gateway API {installed[:64]}; versions 1.0 to 1.{_NEWEST_MINOR} are "
+        "supported, and fields that these do not have are passed over"
+    )
+    return SaidCondition(ConditionType.SUPPORTED_VERSION, "False", "UnsupportedVersion", message)
