@@ -90,6 +90,22 @@ def test_a_gateway_has_its_listeners_addresses_and_conditions() -> None:
     assert list(changed) == ["listeners"]
 
 
+def test_conditions_of_other_types_stay_on_a_gateway_and_its_listeners() -> None:
+    theirs = {"type": "example.com/Checked", "status": "True", "observedGeneration": 1}
+    first = update(said(None), said(ListenerRef("http")), listeners=(REPORT,))
+    status = listeners_status(first, {})
+    assert status is not None
+    for conditions in (status["conditions"], status["listeners"][0]["conditions"]):
+        conditions.append(theirs)
+    assert listeners_status(first, {"status": status}) is None
+    changed = update(said(None), said(ListenerRef("http")), listeners=(REPORT,), generation=4)
+    after = listeners_status(changed, {"status": status})
+    assert after is not None
+    for conditions in (after["conditions"], after["listeners"][0]["conditions"]):
+        assert [one["observedGeneration"] for one in conditions] == [4, 1]
+        assert conditions[1] == theirs
+
+
 def test_a_gateway_shows_as_many_addresses_as_its_api_takes() -> None:
     addresses = tuple(LoadBalancerAddress(ip=f"192.0.2.{number}") for number in range(20))
     status = listeners_status(update(said(None), addresses=addresses), {})

@@ -75,7 +75,8 @@ def _shared(entries: _Entries, update: StatusUpdate, current: JsonObject) -> Jso
 def listeners_status(update: StatusUpdate, current: JsonObject) -> JsonObject | None:
     """Return the part of the status of a Gateway or a ListenerSet to write; None if there is nothing to write.
 
-    All of it is ours, as one controller alone serves a Gateway. Of one that is not ours any more nothing is taken away.
+    All of it is ours, as one controller alone serves a Gateway, but for conditions of types that we do not write. From
+    one that is not ours any more nothing is taken away.
     """
     if not update.conditions:
         return None
@@ -88,8 +89,10 @@ def listeners_status(update: StatusUpdate, current: JsonObject) -> JsonObject | 
                 "name": report.name,
                 "supportedKinds": [kind._asdict() for kind in report.supported_kinds],
                 "attachedRoutes": report.attached_routes,
-                "conditions": _conditions(
-                    update, by_part.get(ListenerRef(report.name), ()), before.get(report.name, {})
+                "conditions": merge_conditions(
+                    update,
+                    by_part.get(ListenerRef(report.name), ()),
+                    before.get(report.name, {}).get("conditions") or (),
                 ),
             }
             for report in update.listeners
