@@ -92,24 +92,6 @@ COPY --from=gateway-code /opt/headgate /opt/headgate
 EXPOSE 8080 8443
 ENTRYPOINT ["python3", "-m", "headgate.gateway"]
 
-FROM libraries AS console-libraries
-COPY libs/operations/pyproject.toml operations.toml
-COPY services/console/pyproject.toml service.toml
-RUN python3 libraries.py install /opt/headgate pyproject.toml operations.toml service.toml
-
-FROM code AS console-code
-COPY services/console services/console
-RUN python3 -m pip wheel --quiet --no-deps --no-build-isolation --no-index --wheel-dir /own \
-        ./libs/operations ./services/console \
-    && python3 -m pip install --quiet --no-deps --target /opt/headgate /own/*.whl
-
-FROM service AS console
-LABEL org.opencontainers.image.description="Shows what is served, by whom, and why: pages and an HTTP API"
-COPY --from=console-libraries /opt/headgate /opt/headgate
-COPY --from=console-code /opt/headgate /opt/headgate
-EXPOSE 9090
-ENTRYPOINT ["python3", "-m", "headgate.console"]
-
 FROM libraries AS headgate-libraries
 COPY services/watcher/pyproject.toml watcher.toml
 COPY services/translator/pyproject.toml translator.toml
@@ -136,6 +118,13 @@ COPY --from=headgate-code /opt/whole /opt/headgate
 EXPOSE 8080 8443
 ENTRYPOINT ["python3", "-m", "headgate.cli"]
 CMD ["up", "--manifests", "/manifests", "--data-dir", "/var/lib/headgate"]
+
+# All of the command, as pages ask it about manifests and tables of the past.
+FROM headgate AS console
+LABEL org.opencontainers.image.description="Shows what is served, by whom, and why: pages and an HTTP API"
+EXPOSE 9090
+ENTRYPOINT ["python3", "-m", "headgate.console"]
+CMD []
 
 # What fills the volumes of compose.yaml: a volume belongs to whom the folder belongs that it is first mounted over.
 FROM headgate AS stack

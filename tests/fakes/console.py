@@ -20,6 +20,7 @@ from headgate.common.service.settings import load_settings
 from headgate.common.service.tasks import cancel
 from headgate.common.stores.opening import combine, tables_of
 from headgate.common.traffic import TrafficSummary
+from headgate.console.commands import Commands
 from headgate.console.live.gateway_site import GatewaySite
 from headgate.console.live.view import LiveView
 from headgate.console.settings import ConsoleSettings
@@ -114,7 +115,8 @@ async def console(
 
     async with served_history(*manifests) as history:
         gateway = GatewaySite(gateway_url)
-        view = LiveView(combine(history.stores, tables_of(history.stores)), "default", gateway)
+        commands = Commands(settings.model_copy(update={"nats_url": history.url}), "default")
+        view = LiveView(combine(history.stores, tables_of(history.stores)), "default", gateway, commands)
         runner = web.AppRunner(make_site(view, settings), access_log=None, handle_signals=False, shutdown_timeout=0.1)
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", port).start()

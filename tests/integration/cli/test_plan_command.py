@@ -64,6 +64,24 @@ async def test_what_is_planned_is_what_applying_does(tmp_path: Path) -> None:
         assert {change["kind"] for change in planned["changes"]} >= {"host", "route", "certificate", "upstream"}
 
 
+async def test_who_takes_a_route_over_and_which_guards_go_is_said(tmp_path: Path) -> None:
+    guards = {"headgate.dev/plugins": json.dumps([{"name": "ip-restriction", "config": {"whitelist": ["192.0.2.1"]}}])}
+    mine = ingress("web", host="a.example", annotations=guards, created="2024-01-01T00:00:00Z")
+    async with served_history(*BASE[:2], mine) as history:
+        open_now = stripped(ingress("web", host="a.example"))
+        (remark,) = (await history.ask("plan", "--json", write(tmp_path, open_now), code=1)).json["remarks"]
+        assert remark == "a.example / prefix loses ip-restriction, which may keep requests out"
+    old, new = tmp_path / "old", tmp_path / "new"
+    old.mkdir()
+    new.mkdir()
+    write(old, stripped(mine), name="web.json")
+    write(new, {**stripped(mine), "metadata": {"name": "web", "namespace": "other"}}, name="web.json")
+    async with empty_history() as history:
+        shown = (await history.ask("plan", str(new), "--against", str(old), code=None)).out
+    assert "a.example / prefix goes from Ingress default/web" in shown
+    assert "to Ingress other/web" in shown
+
+
 async def test_backends_that_only_the_cluster_has_are_found(tmp_path: Path) -> None:
     async with served_history(*BASE) as history:
         answer = await history.ask("plan", "--json", write(tmp_path, ingress("new", host="b.example")), code=1)

@@ -41,9 +41,11 @@ from headgate.common.snapshot import Chunk, ChunkName, Manifest, Version, digest
 from headgate.common.status import StatusUpdate
 from headgate.common.stores.nats import FOR_GATEWAYS, FOR_WATCHERS, NatsStores, Upkeep
 from headgate.common.stores.opening import combine, tables_of
+from headgate.common.stores.settings import StoreSettings
 from headgate.common.traffic import Tap
 from headgate.console.access.people import Person, Role
 from headgate.console.actions import act
+from headgate.console.commands import Commands
 from headgate.console.live.gateway_site import GatewaySite
 from headgate.console.live.view import LiveView
 
@@ -130,7 +132,7 @@ async def check_changes(cluster: NatsCluster) -> None:
     async with cluster.connect("operator") as bus:
         stores = NatsStores(bus, upkeep=Upkeep(makes_streams=False))
         gateway = GatewaySite("http://127.0.0.1:9")
-        view = LiveView(combine(stores, tables_of(stores)), "default", gateway)
+        view = LiveView(combine(stores, tables_of(stores)), "default", gateway, Commands(StoreSettings(), "default"))
         for said in (
             {"action": "rollback", "revision": "HEAD~1"},
             {"action": "unpin"},

@@ -41,7 +41,7 @@ async def test_every_question_has_an_answer() -> None:
     async with console(*OBJECTS) as made:
         await made.until("/objects", lambda said: said["total"])
         for question in QUESTIONS:
-            if question.path == "/explain":
+            if question.path == "/explain" or question.takes_manifests:
                 continue
             found = await made.api(question.path + NEEDED.get(question.path, ""))
             assert isinstance(found, dict), question.path
@@ -197,5 +197,6 @@ async def test_the_document_describes_every_question() -> None:
             f"/api/v1{path}" for path in (*(one.path for one in QUESTIONS), "/stream", "/tail")
         }
         for path in document["paths"].values():
-            for parameter in path["get"]["parameters"]:
+            (operation,) = path.values()
+            for parameter in operation["parameters"]:
                 assert parameter["schema"]["type"] in ("string", "integer", "number", "boolean")

@@ -8,6 +8,7 @@ import pytest
 from fakes.console import OPERATOR, VIEWER, Console, console, people_file
 from fakes.traffic import counts, of_route, summary
 from fakes.translator.deltas import endpoint_slice, ingress, service
+from headgate.common.traffic import Attempt, TappedRequest
 
 OBJECTS = (
     ingress("web", host="a.example"),
@@ -32,6 +33,8 @@ PAGES = {
     "/object?object=ingress/default/lost": "Service default/gone not found",
     "/certificates": "The table has none",
     "/live": "Listening",
+    "/plan": "What would these manifests change?",
+    "/audit": "manifests of another controller",
 }
 
 
@@ -92,6 +95,18 @@ async def test_what_is_wrong_with_a_routes_object_is_on_its_page() -> None:
         assert "Service default/gone not found" in (await made.get(f"/route?name={name}")).text
         assert (await made.api(f"/route?name={name}"))["problems"][0]["reason"] == "ServiceNotFound"
         assert (await made.api(f"/route?name={NAME}"))["problems"] == []
+
+
+async def test_a_request_of_the_past_is_on_the_pages_by_its_id() -> None:
+    failed = TappedRequest(
+        *((), 1.0, "GET", "a.example", "/cart", 502, 0.3, 12, "192.0.2.1", "id-1", NAME, "up", "10.0.0.1:80"),
+        "nobody took it",
+        (Attempt("10.0.0.2:80", "connect", 0.1),),
+    )
+    async with console(*OBJECTS, summaries=[summary(failed=(failed,))]) as made:
+        await made.until("/failed", lambda said: said["total"])
+        assert "10.0.0.2:80 connect" in (await made.get("/live?request_id=id-1")).text
+        assert "nobody took it" not in (await made.get("/live?request_id=id-2")).text
 
 
 # Rights

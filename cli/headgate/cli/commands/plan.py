@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from headgate.cli.offline.class_options import class_options
+from headgate.cli.offline.consequences import consequences
 from headgate.cli.offline.planning import TablePlan, choose_cluster, make_plan, read_world
 from headgate.cli.offline.tables import Finding, translate_paths, translator_settings
 from headgate.cli.running.store import ask_stores, store_options
@@ -94,7 +95,8 @@ def plan(
 
 def _offline(paths: tuple[Path, ...], against: tuple[Path, ...], flags: list[str]) -> TablePlan:
     before, after = translate_paths(against, flags), translate_paths(paths, flags)
-    return TablePlan(diff_tables(before.entries, after.entries, heeds_seals=False), after.findings, after.notes)
+    difference = diff_tables(before.entries, after.entries, heeds_seals=False)
+    return TablePlan(difference, after.findings, after.notes, tuple(consequences(before.entries, after.entries)))
 
 
 async def _live(

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, cast
 
+from headgate.cli.offline.consequences import consequences
 from headgate.cli.offline.tables import Finding, Note, delta_of, object_name
 from headgate.cli.terminal.errors import UsageMistake
 from headgate.common.deltas import ClusterAnnouncement, Delta, Operation
@@ -158,8 +159,9 @@ def make_plan(
         world.translation.apply(delta)
     after = world.chunks()
     findings, notes = _judge(world, objects, deltas)
-    difference = diff_tables(_only_in(before, after), _only_in(after, before), heeds_seals=False)
-    return TablePlan(difference, findings, notes, remarks)
+    was, now = _only_in(before, after), _only_in(after, before)
+    difference = diff_tables(was, now, heeds_seals=False)
+    return TablePlan(difference, findings, notes, (*remarks, *consequences(was, now)))
 
 
 def _only_in(one: Mapping[str, Chunk], other: Mapping[str, Chunk]) -> list[TableEntry]:

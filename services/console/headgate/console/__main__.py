@@ -12,6 +12,7 @@ from headgate.common.service.settings import load_settings
 from headgate.common.service.tasks import run_together
 from headgate.common.stores.nats import NatsStores, Upkeep
 from headgate.common.stores.opening import combine, open_tables
+from headgate.console.commands import Commands
 from headgate.console.live.gateway_site import GatewaySite
 from headgate.console.live.view import LiveView
 from headgate.console.settings import ConsoleSettings
@@ -42,7 +43,7 @@ async def _work(context: ServiceContext, settings: ConsoleSettings) -> None:
         stores = NatsStores(bus, upkeep=Upkeep(makes_streams=False))
         async with open_tables(settings, stores, name) as tables:
             gateway = GatewaySite(settings.gateway_url)
-            view = LiveView(combine(stores, tables), settings.table, gateway)
+            view = LiveView(combine(stores, tables), settings.table, gateway, Commands(settings, settings.table))
             context.admin.add_readiness("stores", lambda: view.trouble or None)
             runner = web.AppRunner(
                 make_site(view, settings), access_log=None, handle_signals=False, shutdown_timeout=1.0

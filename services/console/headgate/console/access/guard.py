@@ -18,6 +18,8 @@ PERSON: Final = web.RequestKey("person", Person)
 FORM_TOKEN: Final = web.RequestKey("form_token", str)
 """What forms of the session bring back."""
 _OPEN: Final = ("/login", "/static/")
+_ASKING: Final = frozenset(("/plan", "/audit", "/api/v1/plan", "/api/v1/audit", "/logout"))
+"""Where something is sent that changes nothing of what is served."""
 _HEADERS: Final = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
@@ -97,7 +99,7 @@ class Guard:
         is_by_token = "Authorization" in request.headers
         if not is_by_token and request.headers.get("Sec-Fetch-Site", "same-origin") != "same-origin":
             return _refuse(request, 403, "Not permitted", "this came from another site")
-        if person is None or (not person.may_change and request.path != "/logout"):
+        if person is None or (not person.may_change and request.path not in _ASKING):
             return _refuse(request, 403, "Not permitted", "this needs the role operator")
         return None
 

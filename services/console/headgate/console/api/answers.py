@@ -1,6 +1,7 @@
 """Who answers the questions of the API."""
 
 import asyncio
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from operator import attrgetter
@@ -17,7 +18,7 @@ from headgate.console.api.documents import (
     whole_route,
     worker_document,
 )
-from headgate.console.api.question import Listing, Values
+from headgate.console.api.question import MANIFESTS, Listing, Values
 from headgate.console.live.served_table import RouteRow, ServedTable
 from headgate.console.live.view import LiveView
 from headgate.operations.clusters.known import as_document as cluster_document
@@ -316,6 +317,9 @@ def select_failed(view: LiveView, asked: Mapping[str, Any]) -> Iterator[TappedRe
             yield one
 
 
+_REVISION: Final = re.compile(r"[A-Za-z0-9.~-]{1,40}")
+
+
 async def answer_explain(view: LiveView, values: Values) -> Any:
     """Tell why a request goes where it goes, as a gateway says it."""
     headers = []
@@ -324,7 +328,22 @@ async def answer_explain(view: LiveView, values: Values) -> Any:
         if not colon:
             raise InvalidRequest(f"headers: {line!r} must be NAME: VALUE")
         headers.append((name.strip(), value.strip()))
-    return await view.gateway.explain(values["method"], values["url"], headers, values["client"])
+    question = (values["method"], values["url"], headers, values["client"])
+    if values["revision"]:
+        if not _REVISION.fullmatch(values["revision"]):
+            raise InvalidRequest(f"revision: {values['revision']!r} is no revision: 57, HEAD~1, live, pinned")
+        return await view.commands.explain(*question, values["revision"])
+    return await view.gateway.explain(*question)
+
+
+async def answer_plan(view: LiveView, values: Values) -> Any:
+    """Say what manifests would change if they were applied."""
+    return await view.commands.plan(values[MANIFESTS], values["cluster"], prune=values["prune"])
+
+
+async def answer_audit(view: LiveView, values: Values) -> Any:
+    """Say what becomes of each annotation and field of manifests."""
+    return await view.commands.audit(values[MANIFESTS])
 
 
 def find_any(view: LiveView, text: str, limit: int) -> list[dict[str, str]]:

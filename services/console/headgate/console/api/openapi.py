@@ -12,6 +12,11 @@ _PROBLEM: Final = {
     "required": ["status", "title", "detail"],
     "properties": {"status": {"type": "integer"}, "title": {"type": "string"}, "detail": {"type": "string"}},
 }
+_MANIFESTS: Final = {
+    "required": True,
+    "description": "Manifests as kubectl takes them",
+    "content": {"application/yaml": {"schema": {"type": "string"}}},
+}
 _PAGE: Final = {
     "type": "object",
     "required": ["total", "next", "items"],
@@ -33,7 +38,9 @@ def document(questions: Iterable[Question]) -> dict[str, Any]:
             "description": "What is served, by whom, and why. Lists are paged by `limit` and `after`.",
         },
         "security": [{"token": []}, {}],
-        "paths": {f"{PREFIX}{one.path}": {"get": _operation(one)} for one in questions},
+        "paths": {
+            f"{PREFIX}{one.path}": {"post" if one.takes_manifests else "get": _operation(one)} for one in questions
+        },
         "components": {
             "schemas": {"Problem": _PROBLEM, "Page": _PAGE},
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
@@ -68,6 +75,7 @@ def _operation(question: Question) -> dict[str, Any]:
             }
             for one in question.all_parameters
         ],
+        **({"requestBody": _MANIFESTS} if question.takes_manifests else {}),
         "responses": {
             "200": {"description": "The answer", "content": content},
             "304": {"description": "The answer is the one that If-None-Match names"},

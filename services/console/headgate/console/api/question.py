@@ -9,6 +9,8 @@ from headgate.operations.errors import InvalidRequest
 
 DEFAULT_LIMIT: Final = 100
 MAX_LIMIT: Final = 1000
+MANIFESTS: Final = "manifests"
+"""Name of the value that is the body of what was asked, bytes."""
 Values = Mapping[str, Any]
 
 
@@ -103,6 +105,8 @@ class Question:
     is_list: bool = False
     by_revision: bool = False
     """Whether equal questions have equal answers as long as the revision is the same."""
+    takes_manifests: bool = False
+    """Whether it is posted, with manifests as its body."""
     command: str = ""
     """The same question on the command line."""
 

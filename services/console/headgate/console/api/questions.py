@@ -3,6 +3,7 @@
 from typing import Final
 
 from headgate.console.api.answers import (
+    answer_audit,
     answer_certificates,
     answer_clusters,
     answer_diff,
@@ -14,6 +15,7 @@ from headgate.console.api.answers import (
     answer_now,
     answer_object,
     answer_objects,
+    answer_plan,
     answer_problems,
     answer_revisions,
     answer_rollout,
@@ -172,8 +174,27 @@ QUESTIONS: Final = (
             Parameter("url", "Of the request: http://HOST/PATH", is_required=True),
             Parameter("headers", "Of the request, NAME: VALUE, one on each line", default=""),
             Parameter("client", "Address that it comes from", default=""),
+            Parameter("revision", "By the table of this revision: 57, HEAD~1", default=""),
         ),
         command="headgate explain METHOD URL",
+    ),
+    Question(
+        "/plan",
+        "What manifests would change if they were applied, and what is wrong with them",
+        answer_plan,
+        (
+            Parameter("cluster", "That they are for, if the table has several", default=""),
+            Parameter("prune", "Whether what they lack counts as deleted", "boolean", False),
+        ),
+        takes_manifests=True,
+        command="headgate plan FILE",
+    ),
+    Question(
+        "/audit",
+        "What becomes of each annotation and field of manifests of another controller",
+        answer_audit,
+        takes_manifests=True,
+        command="headgate audit FILE",
     ),
     Question("/rollout", "How far a changed table has got", answer_rollout, command="headgate rollout"),
     Question(

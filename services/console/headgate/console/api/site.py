@@ -17,8 +17,9 @@ from headgate.console.access.guard import PERSON
 from headgate.console.actions import act
 from headgate.console.api.answers import request_document
 from headgate.console.api.openapi import PREFIX, document
-from headgate.console.api.question import Listing, Question
+from headgate.console.api.question import MANIFESTS, Listing, Question
 from headgate.console.api.questions import QUESTIONS, STREAM, TAIL
+from headgate.console.commands import MAX_MANIFESTS
 from headgate.console.live.view import LiveView
 from headgate.operations.errors import InvalidRequest, OperationError, StoresUnreachable
 
@@ -35,7 +36,8 @@ def add_api(app: web.Application, view: LiveView) -> None:
         return respond(request, described)
 
     for question in QUESTIONS:
-        app.router.add_get(f"{PREFIX}{question.path}", _handler(view, question))
+        method = "POST" if question.takes_manifests else "GET"
+        app.router.add_route(method, f"{PREFIX}{question.path}", _handler(view, question))
     app.router.add_get(f"{PREFIX}/openapi.json", describe)
     app.router.add_post(f"{PREFIX}/actions", partial(change, view))
     app.router.add_get(f"{PREFIX}/stream", partial(stream, view))
@@ -45,7 +47,8 @@ def add_api(app: web.Application, view: LiveView) -> None:
 def _handler(view: LiveView, question: Question) -> Handler:
     async def handle(request: web.Request) -> web.Response:
         try:
-            content = await ask(view, question, dict(request.query))
+            body = await _read_manifests(request) if question.takes_manifests else b""
+            content = await ask(view, question, dict(request.query), body)
         except (OperationError, StoreError) as error:
             return problem(error)
         return respond(request, json.dumps(content, default=str).encode())
@@ -53,14 +56,26 @@ def _handler(view: LiveView, question: Question) -> Handler:
     return handle
 
 
-async def ask(view: LiveView, question: Question, query: dict[str, str]) -> Any:
+async def _read_manifests(request: web.Request) -> bytes:
+    """Return the body. Raises InvalidRequest if it is too large, or of a type that any page may send."""
+    if not request.content_type.endswith(("yaml", "json")):
+        raise InvalidRequest("send manifests as Content-Type: application/yaml or application/json")
+    body = bytearray()
+    async for chunk in request.content.iter_any():
+        body += chunk
+        if len(body) > MAX_MANIFESTS:
+            raise InvalidRequest(f"that is too much: at most {MAX_MANIFESTS:,} bytes of manifests")
+    return bytes(body)
+
+
+async def ask(view: LiveView, question: Question, query: dict[str, str], body: bytes = b"") -> Any:
     """Return the answer to a question.
 
     Raises:
         OperationError: there is none.
         StoreError: the stores did not answer.
     """
-    values = question.read(query)
+    values = {**question.read(query), MANIFESTS: body}
     assert question.answer is not None
     answer = await question.answer(view, values)
     return answer.page(values) if isinstance(answer, Listing) else answer

@@ -19,6 +19,7 @@ from headgate.common.stores.opening import Stores
 from headgate.common.stores.reading import read_chunks
 from headgate.common.table import Provenance, TableEntry
 from headgate.common.traffic import TappedRequest, TrafficSummary
+from headgate.console.commands import Commands
 from headgate.console.live.gateway_site import GatewaySite
 from headgate.console.live.served_table import ServedTable, read_table
 from headgate.console.live.tapping import Taps
@@ -61,10 +62,11 @@ class LiveView:
         stores: to read from.
         table: its name.
         gateway: that is asked about requests.
+        commands: that are asked about manifests, and about tables of the past.
     """
 
-    def __init__(self, stores: Stores, table: str, gateway: GatewaySite) -> None:
-        self.stores, self.table, self.gateway = stores, table, gateway
+    def __init__(self, stores: Stores, table: str, gateway: GatewaySite, commands: Commands) -> None:
+        self.stores, self.table, self.gateway, self.commands = stores, table, gateway, commands
         self.taps = Taps(stores.traffic, table)
         self.served: ServedTable | None = None
         """None: never published, or not read yet."""

@@ -4,6 +4,7 @@ import shlex
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
+from headgate.common.traffic import TappedRequest
 from headgate.operations.errors import InvalidRequest
 
 _WITH_VALUE: Final = frozenset(
@@ -36,6 +37,11 @@ class PastedRequest(NamedTuple):
         """The question on the command line."""
         headers = " ".join(f"-H {shlex.quote(f'{name}: {value}')}" for name, value in self.headers)
         return f"headgate explain {self.method} {shlex.quote(self.url)} {headers}".rstrip()
+
+
+def of_past(request: TappedRequest) -> PastedRequest:
+    """Return what is known of a finished request."""
+    return PastedRequest(request.method, f"http://{request.host}{request.path}", ())
 
 
 def read_request(text: str) -> PastedRequest:

@@ -6,6 +6,7 @@ import hmac
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from importlib.resources import files
 from itertools import islice
 from typing import Any, Final
@@ -24,7 +25,8 @@ from headgate.console.api.answers import route_traffic, select_failed, select_ro
 from headgate.console.live.served_table import RouteRow, ServedTable
 from headgate.console.live.view import LiveView
 from headgate.console.pages import clusters, river, wording
-from headgate.console.pages.curl import read_request
+from headgate.console.pages.curl import of_past, read_request
+from headgate.console.pages.dropped import show_audit, show_plan
 from headgate.operations.errors import InvalidRequest, OperationError
 from headgate.operations.events import EventQuery, read_events
 from headgate.operations.events import as_document as event_document
@@ -95,6 +97,10 @@ class Pages:
         }
         for path, (template, page) in pages.items():
             app.router.add_get(path, self._handler(path, template, page))
+        for path, template, show in (("/plan", "plan.html", show_plan), ("/audit", "audit.html", show_audit)):
+            handler = self._handler(path, template, partial(show, self._view))
+            app.router.add_get(path, handler)
+            app.router.add_post(path, handler)
         app.router.add_get("/static/{name}", self._show_static)
         app.router.add_post("/actions", self._act)
 
@@ -230,16 +236,23 @@ class Pages:
         written = request.query.get("request", "") or request.query.get("url", "")
         if not written:
             return {"request": "", "command": "headgate explain METHOD URL"}
+        past = next(select_failed(self._view, {"request_id": written.strip()}), None)
         try:
-            asked = read_request(written)
+            asked = read_request(written) if past is None else of_past(past)
         except InvalidRequest as error:
             return {"request": written, "error": str(error), "command": "headgate explain METHOD URL"}
-        shown = {"request": written, "command": asked.command}
+        revision, client = request.query.get("revision", "").strip(), past.client if past is not None else ""
+        shown = {"request": written, "command": asked.command, "past": past, "revision": revision}
+        if past is not None:
+            shown["command"] = f"headgate explain --request-id {past.request_id}"
+        question = (asked.method, asked.url, asked.headers, client)
         try:
-            found = await self._view.gateway.explain(asked.method, asked.url, asked.headers)
+            found = [await self._view.gateway.explain(*question)]
+            if revision:
+                found.append(await self._view.commands.explain(*question, revision))
         except HeadgateError as error:
             return {**shown, "error": str(error)}
-        return {**shown, "found": found}
+        return {**shown, "answers": found}
 
     # Changes
 

@@ -107,10 +107,10 @@ class Plugins(NamedTuple):
     @property
     def guarded(self) -> tuple[PluginUse, ...]:
         """For all routes at once: of those that cannot be followed only such that keep requests out."""
-        return (*self.uses, *(use for use in self.refused if _may_guard(use.name)))
+        return (*self.uses, *(use for use in self.refused if may_guard(use.name)))
 
 
-def _may_guard(name: str) -> bool:
+def may_guard(name: str) -> bool:
     """Whether a plugin keeps requests out, or may do so, as it is unknown here."""
     return name in _GUARDS or not (name in CONFIGS or name in _HARMLESS)
 
