@@ -32,6 +32,7 @@ CONSOLES = (
     "everything-of-pods",
     "a-console-on-a-node-port",
     "a-console-of-port-forward-alone",
+    "a-console-with-a-provider",
 )
 REFUSED = {
     **{("edge-leaf", name): "console.enabled: leaf nodes have no user" for name in CONSOLES},

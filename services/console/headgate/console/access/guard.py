@@ -8,7 +8,7 @@ from aiohttp import web
 
 from headgate.console.access.pace import Pace
 from headgate.console.access.people import People, Person, Role
-from headgate.console.access.sessions import COOKIE, SESSION_S, Sessions
+from headgate.console.access.sessions import COOKIE, OPENID_S, SESSION_S, Sessions
 from headgate.console.settings import LOOPBACK
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -35,16 +35,20 @@ class Guard:
     """Lets requests in.
 
     Args:
-        people: who may come in; None: everybody may look.
+        people: who may come in by a token; None: nobody.
         host: address that the console listens on. On loopback only names of loopback are heeded: a page of somebody
             else whose name is made to lead here would read everything otherwise.
+        has_provider: whether a provider lets people in. Where it does not, and there are no people, everybody may look.
     """
 
-    def __init__(self, people: People | None, host: str) -> None:
+    def __init__(self, people: People | None, host: str, *, has_provider: bool = False) -> None:
         self._people = people
-        self._is_local = host in LOOPBACK and people is None
+        self._is_open = people is None and not has_provider
+        self._is_local = host in LOOPBACK and self._is_open
         self.sessions = Sessions()
         self._asking, self._logins = Pace(50, 400), Pace(0.2, 10)
+        self._ways_to_provider = Pace(5, 50)
+        """Wide, as people behind one proxy have one address; nothing can be guessed there."""
 
     def middleware(self) -> Any:
         """Return what stands before all handlers."""
@@ -80,20 +84,25 @@ class Guard:
         return None
 
     def _who(self, request: web.Request) -> tuple[Person | None, str]:
-        if self._people is None:
+        if self._is_open:
             return _ANYBODY, ""
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
         if scheme.lower() == "bearer":
-            return (self._people.find(token.strip()) if self._logins_left(request) else None), ""
+            return (self._find(token.strip()) if self._logins_left(request) else None), ""
         session = self.sessions.read(request.cookies.get(COOKIE, ""))
-        person = self._people.named(session.name) if session is not None else None
-        return person, session.form_token if session is not None else ""
+        if session is None:
+            return None, ""
+        if session.role:
+            return Person(session.name, Role(session.role)), session.form_token
+        return self._people.named(session.name) if self._people is not None else None, session.form_token
+
+    def _find(self, token: str) -> Person | None:
+        return self._people.find(token) if self._people is not None else None
 
     def _logins_left(self, request: web.Request) -> bool:
         """Whether somebody may still guess; tokens that are right cost nothing."""
         token = request.headers.get("Authorization", "").partition(" ")[2].strip()
-        assert self._people is not None
-        return self._people.find(token) is not None or self._logins.take(request.remote or "")
+        return self._find(token) is not None or self._logins.take(request.remote or "")
 
     def _judge_change(self, request: web.Request, person: Person | None) -> web.Response | None:
         is_by_token = "Authorization" in request.headers
@@ -109,21 +118,32 @@ class Guard:
         Raises:
             web.HTTPTooManyRequests: somebody guesses.
         """
-        person = self._people.find(token) if self._people is not None else None
+        person = self._find(token)
         if person is None:
             if not self._logins.take(request.remote or ""):
                 raise web.HTTPTooManyRequests(headers={"Retry-After": "5"})
             return None
         response = web.Response(status=303, headers={"Location": "/"})
-        response.set_cookie(
-            COOKIE,
-            self.sessions.begin(person.name),
-            max_age=SESSION_S,
-            httponly=True,
-            samesite="Strict",
-            secure=request.secure or request.headers.get("X-Forwarded-Proto") == "https",
-        )
+        is_secure = request.secure or request.headers.get("X-Forwarded-Proto") == "https"
+        _set_session(response, self.sessions.begin(person.name), SESSION_S, is_secure=is_secure)
         return response
+
+    def count_way(self, request: web.Request) -> None:
+        """Bound how often somebody may have the provider asked.
+
+        Raises:
+            web.HTTPTooManyRequests: that was too often.
+        """
+        if not self._ways_to_provider.take(request.remote or ""):
+            raise web.HTTPTooManyRequests(headers={"Retry-After": "1"})
+
+    def let_in(self, person: Person, response: web.Response, *, is_secure: bool) -> None:
+        """Begin a session of somebody whom a provider has let in."""
+        _set_session(response, self.sessions.begin(person.name, person.role), OPENID_S, is_secure=is_secure)
+
+
+def _set_session(response: web.Response, cookie: str, lasts_s: int, *, is_secure: bool) -> None:
+    response.set_cookie(COOKIE, cookie, max_age=lasts_s, httponly=True, samesite="Strict", secure=is_secure)
 
 
 def _name_of(request: web.Request) -> str:

@@ -104,9 +104,10 @@ class Pages:
         app.router.add_get("/static/{name}", self._show_static)
         app.router.add_post("/actions", self._act)
 
-    def login(self, request: web.Request, error: str) -> web.Response:
-        """Return the page where people log in."""
-        return _html(self._templates.get_template("login.html").render(error=error), 401 if error else 200)
+    def login(self, error: str, *, has_tokens: bool, has_provider: bool) -> web.Response:
+        """Return the page where people log in, by a token, at a provider, or either way."""
+        ways = {"has_tokens": has_tokens, "has_provider": has_provider}
+        return _html(self._templates.get_template("login.html").render(error=error, **ways), 401 if error else 200)
 
     async def _act(self, request: web.Request) -> web.Response:
         said = {name: str(value) for name, value in (await request.post()).items()}
