@@ -100,9 +100,10 @@ async def console(
     summaries: Sequence[TrafficSummary] = (),
     flags: Sequence[str] = (),
     gateway_url: str = "http://127.0.0.1:9",
+    port: int = 0,
 ) -> AsyncIterator[Console]:
     """Run a console beside the table that some objects make, and traffic that is told again and again."""
-    port = free_port()
+    port = port or free_port()
     settings = load_settings(
         ConsoleSettings, [f"--console-port={port}", *flags], program="headgate console", summary=""
     )

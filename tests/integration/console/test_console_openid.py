@@ -1,5 +1,6 @@
 """Logging in to the console at an OpenID provider, over HTTP on both sides."""
 
+import html
 import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -11,7 +12,9 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
+from fakes.browser import browser, needs_chromium
 from fakes.console import Console, Got, console
+from fakes.gateway.ports import free_port
 from fakes.peers.openid_provider import CLIENT, KEY, SECRET, OpenidProvider
 from fakes.translator.deltas import endpoint_slice, ingress, service
 
@@ -35,26 +38,33 @@ class Provider(OpenidProvider):
 
 
 @asynccontextmanager
-async def console_at_provider(flags: Sequence[str] = ()) -> AsyncIterator[tuple[Console, Provider]]:
+async def console_at_provider(
+    flags: Sequence[str] = (), url: str = URL, port: int = 0
+) -> AsyncIterator[tuple[Console, Provider]]:
     provider = Provider()
 
     async def handle(request: web.Request) -> web.Response:
+        if request.path == "/authorize":  # A person who goes on from there: the way back begins at another site.
+            back = html.escape(url + provider.log_in(f"{provider.url}{request.path_qs}"))
+            return web.Response(
+                text=f'<link rel="icon" href="data:,"><a href="{back}">I am Ada</a>', content_type="text/html"
+            )
         headers = {name.title(): value for name, value in request.headers.items()}
         return provider.handle(request.method, request.path_qs, headers, await request.read())
 
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", handle)
     async with TestServer(app) as server:
-        provider.url = str(server.make_url("")).rstrip("/")
+        provider.url = f"http://localhost:{server.port}"  # Another site than 127.0.0.1, for a browser.
         given = (
             f"--console-oidc-issuer={provider.url}",
             f"--console-oidc-client-id={CLIENT}",
             f"--console-oidc-client-secret={SECRET}",
-            f"--console-url={URL}",
+            f"--console-url={url}",
             "--console-oidc-viewer-groups=dev",
             "--console-oidc-operator-groups=sre",
         )
-        async with console(*OBJECTS, flags=(*given, *flags)) as made:
+        async with console(*OBJECTS, flags=(*given, *flags), port=port) as made:
             yield made, provider
 
 
@@ -99,6 +109,19 @@ async def test_a_browser_goes_to_the_provider_and_comes_back_as_somebody() -> No
         made.session.cookie_jar.clear()
         page = await made.get("/", Cookie=given.partition(";")[0])
         assert page.status == 200
+
+
+@needs_chromium
+@pytest.mark.slow
+async def test_a_real_browser_arrives_with_its_strict_session() -> None:
+    port = free_port()
+    async with console_at_provider(url=f"http://127.0.0.1:{port}", port=port) as (made, _), browser() as seen:
+        await seen.page.goto(f"{made.url}/login")
+        await seen.page.get_by_role("link", name="Log in with your organisation").click()
+        await seen.page.get_by_role("link", name="I am Ada").click()
+        await seen.page.wait_for_url(f"{made.url}/")
+        await seen.page.get_by_text("Last change").first.wait_for(timeout=20_000)
+        assert seen.complaints == []
 
 
 async def test_an_operators_name_of_the_provider_stands_in_the_history() -> None:
