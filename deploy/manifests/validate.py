@@ -40,6 +40,11 @@ REFUSED = {
     **{(mode, "a-console-for-changes-by-nobody"): "console.actions: whoever changes" for mode in NAMESPACES},
     **{("tenant", name): "admission.enabled: a webhook has no namespace" for name in WEBHOOKS},
     **{("central", name): "admission.enabled: the watchers answer the webhook" for name in WEBHOOKS},
+    ("central", "certificates-that-are-ordered"): "sealing.existingSecret: without gateways",
+    (
+        "central",
+        "certificates-that-are-ordered-with-an-account-of-ones-own",
+    ): "sealing.existingSecret: without gateways",
     ("central", "nats-without-users"): "nats.auth.enabled: leaf nodes and tenants are told apart",
     ("edge-leaf", "nats-without-users"): "nats.auth.enabled: leaf nodes and tenants are told apart",
     ("edge-leaf", "nats-for-leaf-nodes-and-tenants"): "nats.leafNodes, nats.tenants: are for servers that store",
