@@ -107,8 +107,8 @@ class Tapping:
 
 
 def _told(record: LogRecord, host: bytes, taps: tuple[str, ...]) -> TappedRequest:
-    _, client, method, target, _, status, sent, seconds, _, request_id, *rest = record
-    route, upstream, endpoint, notes, reason = rest
+    _, client, method, target, _, status, sent, seconds, _, request_id = record[:10]
+    route, upstream, endpoint, notes, reason = record[10:]
     return TappedRequest(
         taps,
         time.time(),

@@ -58,13 +58,7 @@ from headgate.translator.assembly.secured_wildcards import SecuredWildcards
 from headgate.translator.assembly.server_names import NameVerdict, award_name, may_present
 from headgate.translator.assembly.streams import are_named, award_port, hosts_of_stream
 from headgate.translator.assembly.wildcard_tls import ANY_DEPTH, WildcardPolicies, WildcardTls
-from headgate.translator.fragments.fragment import (
-    BackendUse,
-    CertificateRef,
-    Fragment,
-    StreamClaim,
-    StreamPort,
-)
+from headgate.translator.fragments.fragment import BackendUse, CertificateRef, Fragment, StreamClaim, StreamPort
 from headgate.translator.fragments.upstream_refs import UpstreamRef
 from headgate.translator.upstreams.resolution import BackendFault, ResolvedUpstream
 
