@@ -71,7 +71,7 @@ def test_an_error_names_file_line_object_field_and_reason(tmp_path: Path, capsys
     assert main(["check", str(path)]) == 1
     line = capsys.readouterr().out.splitlines()[0]
     assert line.startswith(
-        f"{path}:3: error: Ingress default/web: spec.rules[0].http.paths[0].backend.service.port.name:"
+        f"{path}:11: error: Ingress default/web: spec.rules[0].http.paths[0].backend.service.port.name:"
     )
     assert line.endswith("[PortNotFound]")
 
@@ -265,3 +265,27 @@ def test_a_certificate_that_ends_is_found_in_its_secret(
     assert main(["check", str(tmp_path), str(write(tmp_path, with_tls % "http"))]) == code
     lines = [line for line in capsys.readouterr().out.splitlines() if "Secret default/tls" in line]
     assert [line.rpartition(" ")[2] for line in lines] == ([told] if told else [])
+
+
+def test_the_line_of_a_field_is_named_and_corrected_where_something_is_near(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = write(tmp_path, "# a comment\n" + INGRESS.replace("Prefix", "Prefx") % "http")
+    main(["check", str(file)])
+    out = capsys.readouterr().out
+    (number,) = [number for number, line in enumerate(file.read_text().splitlines(), 1) if "Prefx" in line]
+    assert f"{file}:{number}: error: Ingress default/web: spec.rules[0].http.paths[0].pathType" in out
+    was, now = [line for line in out.splitlines() if line.startswith(("  - ", "  + "))]
+    assert now == was.replace("Prefx", "Prefix").replace("  - ", "  + ", 1)
+    main(["check", str(file), "--json"])
+    (found,) = [one for one in json.loads(capsys.readouterr().out)["findings"] if "corrected" in one]
+    assert (found["field_line"], found["corrected"].strip()) == (number, now[4:].strip())
+
+
+def test_lines_of_secrets_are_not_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "secret.yaml"
+    file.write_text(
+        "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\nstringDta: {password: very-secret}\ntype: Opaqe\n"
+    )
+    main(["check", str(file)])
+    assert "very-secret" not in "".join(capsys.readouterr())

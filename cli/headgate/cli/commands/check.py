@@ -28,21 +28,25 @@ from headgate.operations.wording import count_of
 def check(paths: tuple[Path, ...], class_flags: list[str], as_json: bool) -> int:
     """Read manifests from files and folders and say what is wrong: file, line, object, field and reason.
 
+    Where a name or a value is near to one that would be right, the line is printed with it, too.
+
     It needs no server. These flags, HEADGATE_* variables and the TOML file in HEADGATE_CONFIG decide which objects are
     ours, as for the translator. Objects of other classes are listed with the reason why they are not ours. The exit
     code is 0 if there are no errors (warnings do not count). It is 1 if there are, or if there is nothing to check.
     """
+    from headgate.cli.offline.correcting import place
     from headgate.cli.offline.tables import translate_paths
 
     table = translate_paths(paths, class_flags)
     if not table.object_count and not table.findings:
         names = ", ".join(map(str, paths))
         raise CommandError(f"{names}: no object of a kind that Headgate reads; are the paths right?")
+    placed = sorted(place(table.findings), key=lambda one: (one.file, one.field_line or one.line))
     errors = sum(finding.is_error for finding in table.findings)
     warnings = sum(finding.problem.severity is Severity.WARNING for finding in table.findings)
     lets_in = sum(finding.problem.reason == LETS_IN for finding in table.findings)
     if as_json:
-        findings = [finding.as_json() for finding in table.findings]
+        findings = [finding.as_json() for finding in placed]
         print_json(
             {
                 "errors": errors,
@@ -54,7 +58,7 @@ def check(paths: tuple[Path, ...], class_flags: list[str], as_json: bool) -> int
             }
         )
     else:
-        for finding in table.findings:
+        for finding in placed:
             click.echo(str(finding))
         for note in table.notes:
             click.echo(str(note))

@@ -6,6 +6,7 @@ import click
 
 from headgate.cli.offline.class_options import class_options
 from headgate.cli.offline.consequences import consequences
+from headgate.cli.offline.correcting import place
 from headgate.cli.offline.planning import TablePlan, choose_cluster, make_plan, read_world
 from headgate.cli.offline.tables import Finding, translate_paths, translator_settings
 from headgate.cli.running.store import ask_stores, store_options
@@ -84,6 +85,7 @@ def plan(
             lambda stores: _live(stores, table, paths, cluster, settings, prune=prune),
             answer_s=ANSWER_S,
         )
+    found = found._replace(findings=tuple(place(found.findings)))
     if as_json:
         print_json(as_document(table, found))
     else:

@@ -35,15 +35,25 @@ class Finding(NamedTuple):
     object: str
     """`Ingress default/web`; empty if it is about the whole file."""
     problem: Problem
+    field_line: int = 0
+    """Where the field stands, or the deepest one above it that is there, from 1; 0 if that was not looked for."""
+    written: str = ""
+    """That line, if something can be suggested."""
+    corrected: str = ""
+    """The line as it would probably be right."""
 
     def __str__(self) -> str:
-        where = f"{self.file}:{self.line}" if self.line else self.file
+        line = self.field_line or self.line
+        where = f"{self.file}:{line}" if line else self.file
         what = f"{self.object}: " if self.object else ""
-        return f"{where}: {self.problem.severity}: {what}{self.problem} [{self.problem.reason}]"
+        told = f"{where}: {self.problem.severity}: {what}{self.problem} [{self.problem.reason}]"
+        return f"{told}\n  - {self.written}\n  + {self.corrected}" if self.corrected else told
 
     def as_json(self) -> JsonObject:
         """Return it as JSON data."""
-        return {"file": self.file, "line": self.line, "object": self.object, **self.problem.model_dump(mode="json")}
+        places = {"file": self.file, "line": self.line, "field_line": self.field_line, "object": self.object}
+        suggested = {"written": self.written, "corrected": self.corrected} if self.corrected else {}
+        return {**places, **self.problem.model_dump(mode="json"), **suggested}
 
     @property
     def is_error(self) -> bool:

@@ -17,6 +17,7 @@ from aiohttp import web
 
 from headgate.common.errors import HeadgateError, StoreError
 from headgate.common.heartbeats import Heartbeat
+from headgate.common.problems import Problem
 from headgate.common.stores import DeltaSelection
 from headgate.common.traffic import Counts, percentile
 from headgate.console.access.guard import FORM_TOKEN, PERSON
@@ -30,6 +31,7 @@ from headgate.console.pages.dropped import show_audit, show_plan
 from headgate.operations.errors import InvalidRequest, OperationError
 from headgate.operations.events import EventQuery, read_events
 from headgate.operations.events import as_document as event_document
+from headgate.operations.status.corrections import correct
 from headgate.operations.status.objects import parse_object, read_object, served_of
 from headgate.operations.tables.certificates import lines_of as certificate_lines
 from headgate.operations.tables.differences import compare_revisions
@@ -74,6 +76,7 @@ class Pages:
             "clock": wording.clock,
             "line_of": wording.line_of,
             "ago": wording.ago,
+            "correction_of": _correction,
         }
         self._templates.globals["parts"] = self._templates.get_template("parts.html").module
 
@@ -342,6 +345,7 @@ class Pages:
             link = f"{update.kind.lower()}/{update.ref.namespace}/{update.ref.name}"
             for problem in update.problems:
                 said = {"what": what, "link": link, "field": problem.field, "message": problem.message}
+                said["correction"] = _correction(problem)
                 groups.setdefault(problem.reason, []).append({**said, "severity": problem.severity.value})
         ordered = sorted(groups.items(), key=lambda one: (one[1][0]["severity"] != "error", -len(one[1])))
         return {"q": text, "groups": ordered, "total": sum(map(len, groups.values()))}
@@ -389,6 +393,16 @@ def _html(text: str, status: int) -> web.Response:
     response = web.Response(text=text, status=status, content_type="text/html", headers={"Cache-Control": "no-store"})
     response.enable_compression()
     return response
+
+
+def _correction(problem: Problem) -> str:
+    """Return what would probably be right, as a field with its value; empty if that cannot be said."""
+    found = correct(problem)
+    if found is None:
+        return ""
+    if not found.is_name:
+        return f"{problem.field.rpartition('.')[2]}: {found.text}"
+    return f"{found.text}: {problem.value or '…'}"
 
 
 def _number(text: str) -> int:
