@@ -11,7 +11,7 @@ from headgate.operations.status.corrections import Correction, correct
     [
         ("Prefx", "must be one of Exact, Prefix, ImplementationSpecific", "Prefix"),
         ("HTPS", "must be one of HTTP, HTTPS, GRPC; it is ignored", "HTTPS"),
-        ("fals", 'must be "true" or "false"; it is ignored', "false"),
+        ("fa1se", 'must be "true" or "false"; it is ignored', "false"),
         ("wr", "must be '', 'wrr', 'p2c' or 'RoundRobin', but is \"wr\"", "wrr"),
         ("wbe", "there is no such entry point; there are web, websecure", "web"),
         ("get", "must be one of GET, POST", "GET"),
@@ -34,7 +34,7 @@ def test_of_what_a_problem_offers_the_nearest_is_chosen(value: str | None, messa
     "message",
     [
         "there is no such field, so it is ignored; did you mean number?",
-        "there is no field numbr; the nearest is number; x",
+        "there is no field num8er; the nearest is number; x",
     ],
 )
 def test_a_name_is_corrected_as_the_problem_says(message: str) -> None:
