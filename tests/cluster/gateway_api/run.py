@@ -42,7 +42,7 @@ async def until_features_are_shown(cluster: RealCluster) -> None:
         while True:
             found = await cluster.request("GET", f"/apis/gateway.networking.k8s.io/v1/gatewayclasses/{CLASS}")
             shown = ((found or {}).get("status") or {}).get("supportedFeatures") or ()
-            if [each["name"] for each in shown] == list(served_features(have_addresses=True)):
+            if [each["name"] for each in shown] == list(served_features(have_addresses=True, have_infrastructure=True)):
                 return
             await asyncio.sleep(0.2)
 

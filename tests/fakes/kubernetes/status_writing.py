@@ -33,10 +33,21 @@ async def writing(
     tmp_path: Path,
     board: MemoryStatusBoard | None = None,
     leadership: Leadership | None = None,
+    *,
+    makes_accounts: bool = False,
 ) -> AsyncIterator[tuple[MemoryStatusBoard, StatusWriter]]:
     board = board or MemoryStatusBoard()
     transport = KubernetesTransport(api.write_kubeconfig(tmp_path / "config"))
-    writer = StatusWriter(board, "east", transport, instance="watcher-0", leadership=leadership, rng=Random(3), now=now)
+    writer = StatusWriter(
+        board,
+        "east",
+        transport,
+        instance="watcher-0",
+        leadership=leadership,
+        makes_accounts=makes_accounts,
+        rng=Random(3),
+        now=now,
+    )
     running = asyncio.create_task(writer.run())
     try:
         yield board, writer

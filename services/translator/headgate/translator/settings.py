@@ -212,6 +212,11 @@ class TranslatorSettings(LeaseSettings, StoreSettings, AcmeSettings):
         description="Networks and addresses, such as 10.248.0.0/24,fd00:248::/64, of which each Gateway of Gateway API "
         "gets an address of its own; none by default: Gateways share the gateways' addresses.",
     )
+    gateway_infrastructure: bool = Field(
+        default=False,
+        description="Say of GatewayClasses that labels and annotations of spec.infrastructure are honoured, as "
+        "watchers with the same setting do by a ServiceAccount for each Gateway; off by default.",
+    )
     keep_revisions: int = Field(
         default=100,
         ge=1,
@@ -390,6 +395,7 @@ class TranslatorSettings(LeaseSettings, StoreSettings, AcmeSettings):
             ),
             entry_points=read_entry_points(self.entrypoints),
             gateway_addresses=read_pool(self.gateway_addresses),
+            have_infrastructure=self.gateway_infrastructure,
             acme=AcmeNames(self.table, {name: one.challenge for name, one in self.resolvers.items()}),
         )
 

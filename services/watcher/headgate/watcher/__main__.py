@@ -165,6 +165,7 @@ class Watcher:
             instance=self._settings.instance,
             kinds=self._kinds,
             leadership=self._leadership,
+            makes_accounts=self._settings.gateway_infrastructure,
         )
         return self._status_writer.run()
 

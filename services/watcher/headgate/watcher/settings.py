@@ -75,6 +75,12 @@ class WatcherSettings(LeaseSettings):
         description="Read the ConfigMaps too that objects name, as in custom-headers; on by default. It takes the "
         "right to list and watch ConfigMaps, and without that right it must be off.",
     )
+    gateway_infrastructure: bool = Field(
+        default=False,
+        description="Make a ServiceAccount for each Gateway of Gateway API, with the labels and annotations of its "
+        "spec.infrastructure; off by default, as it takes the right to create and patch ServiceAccounts. The "
+        "translator's has to be the same.",
+    )
     nginx_annotations_prefix: str = Field(
         default=NGINX_PREFIX,
         description="Prefix of the annotations of ingress-nginx that name Secrets and ConfigMaps; the translator's has "

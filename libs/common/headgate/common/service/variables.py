@@ -75,6 +75,7 @@ SETTING_NAMES: Final = frozenset(
         "entrypoints",
         "forget_clusters",
         "gateway_addresses",
+        "gateway_infrastructure",
         "gateway_url",
         "global_rule_namespaces",
         "grace_s",

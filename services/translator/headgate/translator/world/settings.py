@@ -106,6 +106,8 @@ class TranslationSettings:
     """Ports of the gateways by the names that Traefik's resources give them."""
     gateway_addresses: AddressPool = NO_POOL
     """Addresses that Gateways have for themselves; without any they have those of the gateways."""
+    have_infrastructure: bool = False
+    """Whether watchers make a ServiceAccount for each Gateway."""
     selection: Selection = EVERYTHING
     """Clusters and namespaces of the table's objects, where all of them are asked about something."""
 

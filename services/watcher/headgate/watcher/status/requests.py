@@ -11,12 +11,14 @@ from headgate.watcher.status.token_bucket import TokenBucket
 HOPELESS = (400, 405, 413, 415, 422)
 """Answers that the same request gets for ever."""
 STATUS_WRITES = Counter(
-    "headgate_watcher_status_writes", "Requests that wrote a status or an Event", ["what", "result"]
+    "headgate_watcher_status_writes",
+    "Requests that wrote a status, an Event, or what is made for a Gateway",
+    ["what", "result"],
 )
 
 
 class StatusRequests:
-    """Reads objects, patches their status, creates Events."""
+    """Reads objects, patches their status, creates Events and what is made for Gateways."""
 
     def __init__(self, transport: KubernetesTransport, per_s: float, burst: int) -> None:
         """Bound the requests.
@@ -59,6 +61,28 @@ class StatusRequests:
             "status": status,
         }
         await self._send("status", "PATCH", f"{path}/status", body, "application/merge-patch+json")
+
+    async def create(self, path: str, wanted: JsonObject) -> None:
+        """Create an object that is made for another one.
+
+        Raises:
+            WriteConflict: one of that name is there already.
+            WatcherError: the server does not take it, or does not answer.
+        """
+        await self._writes.take()
+        await self._send("infrastructure", "POST", path, wanted, "application/json")
+
+    async def patch_metadata(self, path: str, current: JsonObject, changes: JsonObject) -> None:
+        """Merge changes into the metadata of such an object, provided that it is still as it was read.
+
+        Raises:
+            WriteConflict: it is not.
+            WatcherError: the server does not take it, or does not answer.
+        """
+        await self._writes.take()
+        read = {name: current["metadata"][name] for name in ("uid", "resourceVersion")}
+        body = {"metadata": {**changes, **read}}
+        await self._send("infrastructure", "PATCH", path, body, "application/merge-patch+json")
 
     async def create_event(self, path: str, event: JsonObject) -> None:
         """Create an Event.

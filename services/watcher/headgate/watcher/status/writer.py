@@ -35,6 +35,7 @@ from headgate.watcher.api.transport import KubernetesTransport
 from headgate.watcher.api.trouble import TroubleLog
 from headgate.watcher.errors import Absent, ApiStatusError, Forbidden, WatcherError, WriteConflict
 from headgate.watcher.sources import Applied, Listed, SourceEvent
+from headgate.watcher.status.accounts import GatewayAccounts
 from headgate.watcher.status.conditions import (
     acceptance_status,
     conditions_status,
@@ -106,6 +107,7 @@ class StatusWriter:
         instance: str,
         kinds: Kinds = ALL_KINDS,
         leadership: Leadership | None = None,
+        makes_accounts: bool = False,
         writes_per_s: float = 20.0,
         burst: int = 50,
         rng: Random | None = None,
@@ -120,6 +122,7 @@ class StatusWriter:
             instance: name of this watcher, for `reportingInstance` of Events.
             kinds: whose rows say which status is written.
             leadership: which one of several watchers writes; without it this one does.
+            makes_accounts: whether each Gateway gets a ServiceAccount with its labels and annotations.
             writes_per_s: most status writes in the long run; five times as many reads are made, and half as many
                 Events.
             burst: most status writes at once.
@@ -131,6 +134,7 @@ class StatusWriter:
         self._kinds = kinds
         self._requests = StatusRequests(transport, writes_per_s, burst)
         self._instance = instance
+        self._makes_accounts = makes_accounts
         self._leadership = leadership or Sole()
         self._rng = rng or Random()  # noqa: S311 - jitter
         self._now = now
@@ -143,6 +147,7 @@ class StatusWriter:
         self._wanted: dict[ObjectRef, _PendingStatus] = {}
         self._parts = Parts()
         self._repairs: dict[ObjectRef, Backoff] = {}
+        self._accounts = GatewayAccounts(self._requests) if self._makes_accounts else None
         self._events = EventWriter(
             self._requests, self._notes, self._trouble, instance=self._instance, rng=self._rng, now=self._now
         )
@@ -216,12 +221,14 @@ class StatusWriter:
     async def _work(self) -> None:
         while True:
             ref = await self._queue.get()
-            wanted = self._wanted[ref]
+            wanted, what, done = self._wanted[ref], "status", "written"
             try:
                 with span_from(wanted.update.traceparent, "write status"):
-                    await self._write(wanted.update)
+                    current = await self._write(wanted.update)
+                    what, done = "ServiceAccount", "made"
+                    await self._keep_account(wanted.update, current)
             except WatcherError as error:
-                self._retry_later(ref, wanted, error)
+                self._retry_later(ref, wanted, error, (what, done))
             else:
                 if self._wanted[ref] is wanted:
                     del self._wanted[ref]
@@ -229,18 +236,39 @@ class StatusWriter:
                 self._queue.done(ref)
                 self._measure()
 
-    def _retry_later(self, ref: ObjectRef, wanted: _PendingStatus, error: WatcherError) -> None:
-        self._trouble.report(f"the status of {ref}", error, self._requests.server, "written")
+    def _retry_later(
+        self, ref: ObjectRef, wanted: _PendingStatus, error: WatcherError, unfinished: tuple[str, str]
+    ) -> None:
+        what, done = unfinished
+        self._trouble.report(f"the {what} of {ref}", error, self._requests.server, done)
         backoff = wanted.slow_backoff if isinstance(error, Forbidden) else wanted.backoff
         asked_s = error.retry_after_s if isinstance(error, ApiStatusError) else None
         self._queue.add_later(ref, backoff.next_delay(asyncio.get_running_loop().time(), asked_s))
 
-    async def _write(self, update: StatusUpdate) -> None:
+    async def _keep_account(self, update: StatusUpdate, gateway: JsonObject | None) -> None:
+        """Make sure of a Gateway's ServiceAccount, if accounts are made; `gateway` is None if it is gone."""
+        if self._accounts is None or not self._leadership.is_leader:
+            return
+        if gateway is None:
+            self._accounts.forget(update.ref)
+            return
+        try:
+            clash = await self._accounts.keep(update, gateway)
+        except ApiStatusError as error:
+            if error.status not in HOPELESS:
+                raise
+            log.warning("%s: the API server does not take its ServiceAccount: %s", update.ref, error)
+            return
+        if clash is not None:
+            self._events.want(update.model_copy(update={"events": (*update.events, clash)}), is_urgent=True)
+
+    async def _write(self, update: StatusUpdate) -> JsonObject | None:
+        """Write a status; return the object as it was before, or None if it is not there."""
         for attempt in range(ATTEMPTS_AT_ONCE):
             try:
                 return await self._write_once(update)
             except Absent:
-                return  # gone; nothing is wanted of it any more
+                return None  # gone; nothing is wanted of it any more
             except WriteConflict:
                 if attempt == ATTEMPTS_AT_ONCE - 1:
                     raise
@@ -248,23 +276,25 @@ class StatusWriter:
                 if error.status not in HOPELESS:
                     raise
                 log.warning("%s: the API server does not take its status: %s", update.ref, error)
-                return
+                return None
+        return None
 
     def _compare(self, ref: ObjectRef) -> Compare | None:
         kind = self._kinds.find(ref.group, ref.resource)
         return _COMPARE.get(kind.status) if kind else None
 
-    async def _write_once(self, update: StatusUpdate) -> None:
+    async def _write_once(self, update: StatusUpdate) -> JsonObject | None:
         path = _object_path(update)
         compare = self._compare(update.ref)
         if compare is None:
-            return
+            return None
         current = await self._requests.read(path)
         if update.uid and current["metadata"].get("uid") != update.uid:
-            return  # made again: what is wanted of that one is said by another update
+            return None  # made again: what is wanted of that one is said by another update
         status = compare(update, current)
         if status is not None and self._leadership.is_leader:
             await self._requests.patch_status(path, current, status)
+        return current
 
 
 def _object_path(update: StatusUpdate) -> str:

@@ -115,6 +115,19 @@ def test_a_class_lists_the_features_that_are_served_in_order() -> None:
     assert "Mesh" not in names
 
 
+@pytest.mark.parametrize("is_made", [False, True])
+def test_infrastructure_is_claimed_where_an_account_is_made_and_else_warned_of(is_made: bool) -> None:
+    written = gateway(spec={"infrastructure": {"labels": {"team": "shop"}}})
+    cluster = Cluster(written, settings=TranslationSettings(have_infrastructure=is_made))
+    of_class = cluster.status(gateway_class())
+    assert of_class is not None
+    assert ({"name": "GatewayInfrastructure"} in of_class["supportedFeatures"]) is is_made
+    ref = next(ref for ref in cluster.translation.assembly.fragments if ref.resource == "gateways")
+    condition = cluster.translation.condition(ref)
+    assert condition is not None
+    assert ("spec.infrastructure" not in [one.field for one in condition.problems]) is is_made
+
+
 def test_a_class_of_another_controller_gets_no_status_and_nor_do_its_gateways() -> None:
     foreign = gateway_class("other", "example.com/gateway")
     theirs = gateway(spec={"gatewayClassName": "other"})

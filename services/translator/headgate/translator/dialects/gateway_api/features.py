@@ -1,4 +1,4 @@
-"""Features of Gateway API by upstream's names (`pkg/features` of version 1.6), and which are served.
+"""Features of Gateway API by upstream's names (`pkg/features` of versions 1.6 and 1.7), and which are served.
 
 `status.supportedFeatures` of GatewayClasses and the table of the documentation both come from this list.
 """
@@ -16,6 +16,8 @@ class Feature(NamedTuple):
     """Why it is not served, or how; Markdown."""
     needs_addresses: bool = False
     """Whether it is served only where each Gateway has addresses of its own."""
+    needs_infrastructure: bool = False
+    """Whether it is served only where something is made for each Gateway."""
 
 
 _HTTP_ROUTE: Final = (
@@ -46,11 +48,13 @@ _HTTP_ROUTE: Final = (
     "RetryConnectionError",
     "SchemeRedirect",
 )
+_NEW: Final = "by the name of Gateway API 1.7"
 FEATURES: Final = (
     Feature("BackendTLSPolicy"),
     Feature("BackendTLSPolicySANValidation"),
     Feature("GRPCRoute"),
     Feature("GRPCRouteNamedRouteRule"),
+    Feature("GRPCRouteRequestHeaderModifier", note=_NEW),
     Feature("Gateway"),
     Feature("GatewayAddressEmpty"),
     Feature("GatewayBackendClientCertificate"),
@@ -58,11 +62,17 @@ FEATURES: Final = (
     Feature("GatewayFrontendClientCertificateValidationInsecureFallback", needs_addresses=True),
     Feature("GatewayHTTPListenerIsolation"),
     Feature("GatewayHTTPSListenerDetectMisdirectedRequests"),
-    Feature("GatewayInfrastructure", False, "nothing is made for a Gateway"),
+    Feature(
+        "GatewayInfrastructure",
+        note="a [ServiceAccount](#a-serviceaccount-for-each-gateway)",
+        needs_infrastructure=True,
+    ),
     Feature("GatewayPort8080", needs_addresses=True),
     Feature("GatewayStaticAddresses", needs_addresses=True),
     Feature("HTTPRoute"),
     *(Feature(f"HTTPRoute{name}") for name in _HTTP_ROUTE),
+    Feature("HTTPRouteBackendURLRewrite", note=_NEW),
+    Feature("HTTPRouteRetryCodes", note=f"{_NEW}, for `HTTPRouteRetry` of 1.6"),
     Feature("ListenerSet"),
     Feature("Mesh", False, "and all features of meshes"),
     Feature("ReferenceGrant"),
@@ -74,15 +84,21 @@ FEATURES: Final = (
 )
 
 
-def served_features(*, have_addresses: bool) -> tuple[str, ...]:
+def served_features(*, have_addresses: bool, have_infrastructure: bool) -> tuple[str, ...]:
     """Return the names of the features that are served, sorted, as a GatewayClass shows them.
 
     Args:
         have_addresses: whether Gateways have addresses of their own.
+        have_infrastructure: whether something is made for each Gateway.
     """
-    return tuple(
-        sorted(each.name for each in FEATURES if each.is_served and (have_addresses or not each.needs_addresses))
+    served = (
+        each.name
+        for each in FEATURES
+        if each.is_served
+        and (have_addresses or not each.needs_addresses)
+        and (have_infrastructure or not each.needs_infrastructure)
     )
+    return tuple(sorted(served))
 
 
 def feature_table(features: Sequence[Feature]) -> str:
@@ -94,4 +110,6 @@ def feature_table(features: Sequence[Feature]) -> str:
 def _served(feature: Feature) -> str:
     if not feature.is_served:
         return "no"
+    if feature.needs_infrastructure:
+        return "with `gateway_infrastructure`"
     return "with a pool of addresses" if feature.needs_addresses else "yes"

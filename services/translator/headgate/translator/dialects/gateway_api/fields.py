@@ -64,7 +64,13 @@ GATEWAY_FIELDS: Final = (
         note="`IPAddress`, of those of `HEADGATE_GATEWAY_ADDRESSES`. Without that setting an address with a value is "
         "not accepted (`UnsupportedAddress`), and the status shows those of the gateways",
     ),
-    _row("infrastructure.labels", "infrastructure.annotations", is_=Likeness.UNUSED, note="with a warning"),
+    _row(
+        "infrastructure.labels",
+        "infrastructure.annotations",
+        is_=Likeness.DIFFERENT,
+        note="of a [ServiceAccount](#a-serviceaccount-for-each-gateway), with `HEADGATE_GATEWAY_INFRASTRUCTURE`; else "
+        "unused, with a warning",
+    ),
     _row("infrastructure.parametersRef", is_=Likeness.SAME, note="see [Parameters](#parameters)"),
     _row("allowedListeners", is_=Likeness.SAME, note="labels need the right to read Namespaces"),
     _row(

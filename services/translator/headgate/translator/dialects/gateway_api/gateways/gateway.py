@@ -52,7 +52,7 @@ def translate_gateway(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) ->
     standings = [judge(each, faults.get(each.id), ref, lookups, frontend) for each in listeners]
     members = members_of(lookups, GATEWAY.kind, ref.namespace, ref.name)
     reports = report_listeners(listeners, members.attached, allotted)
-    problems += ignored_fields(settings)
+    problems += ignored_fields(settings, have_infrastructure=lookups.settings.have_infrastructure)
     if fault is not None:
         return Fragment(
             identity,

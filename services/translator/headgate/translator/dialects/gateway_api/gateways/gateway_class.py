@@ -42,7 +42,10 @@ def translate_gateway_class(ref: ObjectRef, manifest: JsonObject, lookups: Looku
     if fault is not None:
         problems.append(fault)
         said = (SaidCondition(ConditionType.ACCEPTED, "False", fault.reason, str(fault)), version)
-    features = served_features(have_addresses=not lookups.settings.gateway_addresses.is_empty)
+    settings = lookups.settings
+    features = served_features(
+        have_addresses=not settings.gateway_addresses.is_empty, have_infrastructure=settings.have_infrastructure
+    )
     return Fragment(identify(ref, manifest), problems=tuple(problems), said=said, features=features)
 
 

@@ -26,11 +26,14 @@ def fault_of_gateway(settings: GatewaySettings, *, has_own_addresses: bool) -> P
     return fault_of_frontend(settings.tls, has_own_addresses=has_own_addresses)
 
 
-def ignored_fields(settings: GatewaySettings) -> Iterator[Problem]:
+def ignored_fields(settings: GatewaySettings, *, have_infrastructure: bool) -> Iterator[Problem]:
     """Yield warnings of fields that a Gateway is served without."""
     infrastructure = settings.infrastructure
-    if infrastructure is not None and (infrastructure.labels or infrastructure.annotations):
-        message = "nothing is made for a Gateway that could have labels or annotations: the gateways are there already"
+    is_labelled = infrastructure is not None and (infrastructure.labels or infrastructure.annotations)
+    if is_labelled and not have_infrastructure:
+        message = (
+            "nothing is made for a Gateway that could have labels or annotations, unless gateway_infrastructure is on"
+        )
         yield warn("UnsupportedField", "spec.infrastructure", message)
     if settings.default_scope:
         yield warn("UnsupportedField", "spec.defaultScope", "routes have to name their Gateway")
