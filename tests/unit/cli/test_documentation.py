@@ -41,6 +41,15 @@ def test_every_case_of_apisix_has_a_test_or_says_why_not() -> None:
     assert [cases for cases, tests in rows if not TEST_LINK.search(tests) and not excuse.match(tests)] == []
 
 
+def test_every_conformance_test_of_gateway_api_has_a_test_or_says_why_not() -> None:
+    page = (ROOT / "docs" / "gateway-api-cases.md").read_text()
+    rows = re.findall(r"^\| `(\w+)` \| (.*) \|$", page, re.MULTILINE)
+    assert len({name for name, _ in rows}) == len(rows) > 140
+    assert [
+        name for name, tests in rows if not (TEST_LINK.search(tests) or tests.startswith("Nothing to match: "))
+    ] == []
+
+
 def test_every_documented_example_of_apisix_has_a_test_or_says_why_not() -> None:
     page = (ROOT / "docs" / "apisix-examples.md").read_text()
     table = page.partition("| plugins | examples | tests |\n|---|---|---|\n")[2]

@@ -1,4 +1,4 @@
-"""Who gets a port of the gateways, or a server name on it: the oldest object, as with routes.
+"""Who gets a port of the gateways, or a server name on it: the oldest object, as with routes, unless claims say else.
 
 TLS routes share a port as long as their server names differ; of others a port has one. On ports of HTTP they go before
 that, so that a server name there is for the owner of the host of this name, and all plain connections for the owner of
@@ -50,7 +50,7 @@ def award_port(port: StreamPort, fragments: Iterable[Fragment], sharing: Sharing
         for claim in fragment.streams
         if claim.port == port
     ]
-    claims.sort(key=lambda each: each[0])
+    claims.sort(key=lambda each: (-each[1].precedence, each[0]))
     winners: list[tuple[StreamClaim, Identity]] = []
     lost: dict[ObjectRef, tuple[Problem, ...]] = {}
     for _, claim, fragment in claims:
@@ -139,9 +139,11 @@ def _lost_port(claim: StreamClaim, loser: Identity, winner: StreamClaim, owner: 
     value = str(claim.route.port) if claim.route.port else ", ".join(claim.route.server_names)
     if is_for_both(winner.route, owner, claim.route, loser, sharing):
         return by_namesake(claim.field, value, what, owner, loser)
+    is_outranked = winner.precedence > claim.precedence
+    why = "whose hostname is the more specific one" if is_outranked else seniority_of(owner, loser)
     return Problem(
         reason=STREAM_CONFLICT,
         field=claim.field,
         value=shown(value),
-        message=f"{what} belongs to {describe(owner)}, {seniority_of(owner, loser)}",
+        message=f"{what} belongs to {describe(owner)}, {why}",
     )

@@ -122,6 +122,8 @@ class StreamClaim(NamedTuple):
     field: str
     is_refused: bool = False
     """Whether it refuses its connections, as something of it cannot be followed."""
+    precedence: int = 0
+    """Those of more go before others that want the same, whatever the objects' age."""
 
     @property
     def port(self) -> "StreamPort":

@@ -7,12 +7,13 @@ from typing import Any, NamedTuple
 import grpc
 import pytest
 
+from fakes.gateway.ports import free_port
 from fakes.gateway.served import HOST
 from fakes.gateway.tls import Authority, Issued
 from fakes.peers.grpc_service import SERVICE, Echo, Stub, grpc_server, grpc_stub
 from fakes.translator.applied import World, world
 from fakes.translator.deltas import endpoint_slice, service
-from fakes.translator.gateway_api import call, gateway, gateway_class, grpc_route, to
+from fakes.translator.gateway_api import call, gateway, gateway_class, grpc_route, listener, to
 
 MODIFIER = {"type": "RequestHeaderModifier", "requestHeaderModifier": {"set": [{"name": "X-Set", "value": "1"}]}}
 
@@ -99,3 +100,24 @@ async def test_a_service_that_is_not_there_keeps_its_share() -> None:
                 codes.append(error.code().name)
         assert sorted(codes).count("OK") == 2
         assert found.counts() == (2, 0)
+
+
+async def test_a_whole_hostname_takes_calls_before_an_older_wildcard() -> None:
+    old, young = {"creationTimestamp": "2026-01-01T00:00:00Z"}, {"creationTimestamp": "2026-01-02T00:00:00Z"}
+    wide = grpc_route(to("one"), name="wide", hostnames=["*.example"], **old)
+    async with calls(gateway(listener(hostname=HOST)), wide) as (found, stub):
+        assert await stub.unary(b"abc") == b"cba"
+        found.made.proxy.apply(grpc_route(to("two"), name="exact", hostnames=[HOST], **young))
+        assert await stub.unary(b"abc") == b"cba"
+        assert found.counts() == (1, 1)
+
+
+async def test_calls_of_two_gateways_go_each_where_their_route_says() -> None:
+    port = free_port()
+    one, other = grpc_route(to("one"), name="one"), grpc_route(to("two"), name="other", parents=[{"name": "other"}])
+    async with calls(gateway(listener("grpc", port), name="other"), one, other) as (found, stub):
+        assert await stub.unary(b"abc") == b"cba"
+        assert found.counts() == (1, 0)
+        async with grpc_stub(port, authority=HOST) as second:
+            assert await second.unary(b"abc") == b"cba"
+        assert found.counts() == (1, 1)

@@ -89,6 +89,16 @@ async def test_filters_of_a_backend_are_for_its_requests_alone() -> None:
             assert f"X-Backend: {name}\r\n" in head_of(made, name)
 
 
+async def test_paths_and_hosts_are_rewritten_for_the_share_of_a_backend() -> None:
+    changed = rewrite(hostname="one.example", path=replace_path("/one"))
+    one = {"name": "one", "port": 80, "filters": [changed]}
+    async with world("one", "two") as made:
+        made.proxy.apply(gateway_class(), gateway(), route({"backendRefs": [one, {"name": "two", "port": 80}]}))
+        assert sorted(await made.proxy.bodies(2)) == ["one", "two"]
+        assert [head_of(made, name).startswith("GET /one ") for name in ("one", "two")] == [True, False]
+        assert ["Host: one.example\r\n" in head_of(made, name) for name in ("one", "two")] == [True, False]
+
+
 # Paths and hosts
 
 

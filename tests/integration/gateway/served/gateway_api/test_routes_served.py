@@ -1,5 +1,6 @@
 """HTTPRoutes from manifests to the wire: matches, their order, hosts and listeners, Services and their weights."""
 
+import asyncio
 from collections import Counter
 from typing import Any
 
@@ -98,6 +99,36 @@ async def test_the_older_of_two_routes_with_equal_matches_is_served() -> None:
             route(to("old"), name="b", creationTimestamp="2024-01-01T00:00:00Z"),
         )
         assert await body(made) == "old"
+
+
+async def test_of_rules_with_equal_matches_the_first_is_served_in_whatever_order_headers_stand() -> None:
+    one, two = {"name": "x-one", "value": "1"}, {"name": "x-two", "value": "2"}
+    async with world("first", "second") as made:
+        installed(
+            made,
+            route(
+                to("first", matches=[exact("/", headers=[one, two])]),
+                to("second", matches=[exact("/", headers=[two, one])]),
+                to("missing", matches=[exact("/missing")]),
+                to("second", matches=[exact("/missing")]),
+            ),
+        )
+        assert await body(made, X_One="1", X_Two="2") == "first"
+        assert await body(made, "/missing") == "500"
+
+
+@pytest.mark.parametrize("matches", [{}, {"matches": [prefix("/path")]}])
+async def test_a_whole_hostname_goes_before_an_older_wildcard_whose_part_of_the_listener_is_the_same(
+    matches: Any,
+) -> None:
+    old, young = {"creationTimestamp": "2026-01-01T00:00:00Z"}, {"creationTimestamp": "2026-01-02T00:00:00Z"}
+    longer = {"matches": [prefix("/path/longer")]} if matches else {}
+    async with world("wide", "exact") as made:
+        made.proxy.apply(gateway_class(), gateway(listener(hostname=HOST)))
+        made.proxy.apply(route(to("wide", **longer), name="wide", hostnames=["*.example"], **old))
+        assert await body(made, "/path/longer") == "wide"
+        made.proxy.apply(route(to("exact", **matches), name="exact", hostnames=[HOST], **young))
+        assert await body(made, "/path/longer") == "exact"
 
 
 async def test_rules_of_several_routes_of_a_host_are_matched_together() -> None:
@@ -240,6 +271,50 @@ async def test_a_service_of_another_namespace_is_reached_by_a_grant() -> None:
         assert await body(made) == "web"
 
 
+async def test_a_headless_service_whose_slices_somebody_else_writes_is_served() -> None:
+    async with world("web") as made:
+        headless = service("web")
+        headless["spec"] |= {"clusterIP": "None", "selector": None}
+        installed(made, headless, route(to("web")))
+        assert await body(made) == "web"
+
+
+async def test_http2_is_spoken_with_a_service_whose_port_says_so() -> None:
+    heard: list[bytes] = []
+
+    async def preface(conversation: Conversation) -> None:
+        heard.append(await conversation.reader.readexactly(14))
+
+    async with world(web=preface) as made:
+        written = service("web")
+        written["spec"]["ports"][0]["appProtocol"] = "kubernetes.io/h2c"
+        installed(made, written, route(to("web")))
+        assert await made.proxy.status() == 502
+        assert heard[0] == b"PRI * HTTP/2.0"
+
+
+async def test_a_websocket_is_opened_to_a_service_whose_port_says_so() -> None:
+    async def switching(conversation: Conversation) -> None:
+        assert b"upgrade: websocket" in (await conversation.head()).lower()
+        await conversation.send(
+            b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n"
+        )
+        await conversation.send(await conversation.reader.readexactly(4))
+
+    async with world(web=switching) as made:
+        written = service("web")
+        written["spec"]["ports"][0]["appProtocol"] = "kubernetes.io/ws"
+        installed(made, written, route(to("web")))
+        client = await made.proxy.proxy.connect()
+        await client.send(
+            b"GET / HTTP/1.1\r\nHost: a.example\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+            b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+        )
+        assert (await client.head()).startswith(b"HTTP/1.1 101 ")
+        await client.send(b"ping")
+        assert await client.exactly(4) == b"ping"
+
+
 # Timeouts
 
 
@@ -286,6 +361,50 @@ async def test_a_request_is_sent_again_after_the_statuses_of_its_rule(retry: Any
     async with world(failing=Failing(503, 2)) as made:
         installed(made, route(to("failing", retry=retry)))
         assert await made.proxy.status(method=method) == status
+
+
+class Hesitating:
+    """A server that answers with 503 after some time, so many times, and then well."""
+
+    def __init__(self, times: int, wait_s: float) -> None:
+        self._left, self._wait_s = times, wait_s
+
+    async def __call__(self, conversation: Conversation) -> None:
+        while True:
+            await conversation.request()
+            self._left -= 1
+            await asyncio.sleep(self._wait_s if self._left >= 0 else 0)
+            status = 503 if self._left >= 0 else 200
+            await conversation.send(b"HTTP/1.1 %d X\r\nContent-Length: 0\r\n\r\n" % status)
+
+
+@pytest.mark.parametrize(
+    ("timeouts", "wait_s", "status"),
+    [
+        ({"request": "5s"}, 0.0, 200),
+        ({"request": "500ms"}, 0.9, 504),
+        ({"backendRequest": "300ms"}, 0.2, 200),
+        ({"backendRequest": "50ms"}, 2.0, 504),
+    ],
+)
+async def test_a_request_is_sent_again_within_the_time_that_it_and_each_attempt_have(
+    timeouts: Any, wait_s: float, status: int
+) -> None:
+    async with world(hesitating=Hesitating(2, wait_s)) as made:
+        installed(made, route(to("hesitating", timeouts=timeouts, retry={"codes": [503], "attempts": 3})))
+        assert await made.proxy.status() == status
+
+
+async def test_a_request_is_sent_again_after_a_connection_that_fails() -> None:
+    async def closing(conversation: Conversation) -> None:
+        await conversation.request()
+
+    async with world("web", closing=closing) as made:
+        both = endpoint_slice("web", "127.0.0.1", port=made.port("closing"))
+        both["metadata"]["name"] = "web-closing"
+        installed(made, both, route(to("web", retry={"attempts": 2})))
+        assert {await body(made) for _ in range(6)} == {"web"}
+        assert made.servers["closing"].heads
 
 
 async def test_a_client_keeps_to_the_service_that_served_it_first() -> None:

@@ -77,6 +77,20 @@ async def test_tls_ends_here_or_is_passed_on_by_the_listener_on_one_port(shop: W
         await ask(shop, OTHER, port)
 
 
+async def test_a_whole_server_name_goes_before_an_older_wildcard_whose_part_of_the_listener_is_the_same(
+    shop: World,
+) -> None:
+    port = free_port()
+    old, young = "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"
+    wide = tls_route("one", hostnames=["*.example.com"], name="wide")
+    exact = tls_route("two", hostnames=[ENDED], name="exact")
+    shop.proxy.apply(gateway(listener("ends", port, "TLS", hostname=ENDED, tls=TERMINATE)))
+    shop.proxy.apply({**wide, "metadata": {**wide["metadata"], "creationTimestamp": old}})
+    assert await ask(shop, ENDED, port) == b"one"
+    shop.proxy.apply({**exact, "metadata": {**exact["metadata"], "creationTimestamp": young}})
+    assert await ask(shop, ENDED, port) == b"two"
+
+
 async def test_a_port_of_tls_is_one_of_https_too(shop: World) -> None:
     port = free_port()
     both = gateway(listener("tls", port, "TLS", hostname=PASSED, tls=PASSTHROUGH), https("https", "cert", port=port))

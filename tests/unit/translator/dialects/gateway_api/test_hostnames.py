@@ -2,7 +2,7 @@
 
 import pytest
 
-from headgate.translator.dialects.gateway_api.hostnames import intersect, normal, table_host, takes
+from headgate.translator.dialects.gateway_api.hostnames import intersect, normal, precedence, table_host, takes
 
 
 @pytest.mark.parametrize(
@@ -41,3 +41,19 @@ def test_a_wildcard_is_one_for_names_of_any_depth_in_the_table() -> None:
 
 def test_upper_case_and_a_star_are_read_as_they_are_meant() -> None:
     assert [normal(each) for each in ("A.Example.COM", "*", "")] == ["a.example.com", "", ""]
+
+
+@pytest.mark.parametrize(
+    ("hostname", "written", "found"),
+    [
+        ("a.b.example", ["a.b.example", "*.example"], 0),
+        ("a.b.example", ["*.b.example"], -1),
+        ("a.b.example", ["*.example", "*.b.example", "c.example"], -1),
+        ("a.b.example", [], -3),
+        ("*.b.example", ["*.example"], -1),
+        ("*.b.example", ["*.b.example"], 0),
+        ("", [], 0),
+    ],
+)
+def test_the_wider_a_routes_own_hostname_is_the_less_it_counts(hostname: str, written: list[str], found: int) -> None:
+    assert precedence(hostname, written) == found

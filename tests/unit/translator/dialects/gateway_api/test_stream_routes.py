@@ -85,6 +85,19 @@ def test_of_two_routes_on_one_listener_both_are_accepted_and_the_older_is_served
     assert [one.provenance.name for one in streams(cluster).values()] == ["older"]
 
 
+def test_an_older_route_with_a_wider_hostname_hears_why_it_is_not_served() -> None:
+    wide, exact = tls_route("*.example", name="wide"), tls_route("a.example", name="exact")
+    for day, one in enumerate((wide, exact), start=1):
+        one["metadata"]["creationTimestamp"] = f"2024-01-0{day}T00:00:00Z"
+    passing = listener("one", 443, "TLS", hostname="a.example", tls={"mode": "Passthrough"})
+    cluster = Cluster(gateway(passing), wide, exact, *services_of("TLSRoute"))
+    assert cluster.parents(exact) == [GOOD]
+    assert cluster.parents(wide) == [{**GOOD, "Programmed": "False StreamConflict"}]
+    status = cluster.status(wide)
+    assert status is not None
+    assert "hostname is the more specific one" in str(status)
+
+
 @KINDS
 def test_a_service_of_another_namespace_needs_a_grant(kind: str) -> None:
     far = udp_service(namespace="far") if kind == "UDPRoute" else service("web", namespace="far")

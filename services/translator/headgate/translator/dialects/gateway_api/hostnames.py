@@ -1,6 +1,7 @@
 """Hostnames of Gateway API: an exact one, `*.` and a domain for all names below it, or empty for every host."""
 
 import re
+from collections.abc import Iterable
 from typing import Final
 
 from headgate.common.table import ANY_HOST
@@ -39,6 +40,24 @@ def intersect(one: str, other: str) -> str | None:
     if takes(one, other):
         return other
     return one if takes(other, one) else None
+
+
+def precedence(hostname: str, written: Iterable[str]) -> int:
+    """Return the precedence of a route at a hostname: 0 if it is one of the route's, the less the wider that is.
+
+    Gateway API 1.7 compares the hostnames that routes have, not those that are left of them at a listener.
+
+    Args:
+        hostname: that a route and a listener have in common.
+        written: those of the route; none: every host.
+    """
+    widths = [_depth(each) for each in written if takes(each, hostname)]
+    return max(widths, default=0) - _depth(hostname)
+
+
+def _depth(hostname: str) -> int:
+    """Return how many labels of a hostname are fixed."""
+    return len(list(filter(None, hostname.removeprefix("*").split("."))))
 
 
 def name_pattern(hostname: str) -> str:

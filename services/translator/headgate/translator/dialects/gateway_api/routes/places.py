@@ -12,7 +12,7 @@ from headgate.translator.dialects.gateway_api.gateways.listeners import GatewayL
 from headgate.translator.dialects.gateway_api.gateways.misdirected import OtherListeners, other_listeners
 from headgate.translator.dialects.gateway_api.gateways.parameters import parameters_of
 from headgate.translator.dialects.gateway_api.gateways.ports import StreamTransport, stream_port
-from headgate.translator.dialects.gateway_api.hostnames import EVERY_HOST, takes
+from headgate.translator.dialects.gateway_api.hostnames import EVERY_HOST, precedence, takes
 from headgate.translator.dialects.gateway_api.hosts import HostKeys
 from headgate.translator.dialects.gateway_api.members import lost_at, namespaces_of
 from headgate.translator.dialects.gateway_api.parents import find_parent
@@ -38,6 +38,8 @@ class PlacedHost(NamedTuple):
     """Whose connections its requests must not come by."""
     plugins: tuple[PluginUse, ...] = ()
     """Of the parameters of its Gateways."""
+    precedence: int = 0
+    """Negative where the route's own hostname is wider than the host; routes of less go last, whatever the path."""
 
 
 class _Spot(NamedTuple):
@@ -47,6 +49,7 @@ class _Spot(NamedTuple):
     others: OtherListeners | None
     gateway: str = ""
     """Of one whose parameters have plugins."""
+    precedence: int = 0
 
 
 class StreamSpot(NamedTuple):
@@ -62,6 +65,8 @@ class StreamSpot(NamedTuple):
     ends_tls: bool
     listener: str = ""
     """Key of the table's listener, if it is on addresses of its Gateway's own."""
+    precedence: int = 0
+    """As of hosts."""
 
 
 class Places(NamedTuple):
@@ -79,17 +84,17 @@ class Places(NamedTuple):
 
     def hosts_of(self, *, by_origin: bool) -> Iterator[PlacedHost]:
         """Yield the virtual hosts; those of each listener apart if something depends on it."""
-        hosts: dict[tuple[Origin | None, OtherListeners | None, tuple[str, ...]], HostKeys] = {}
+        hosts: dict[tuple[Origin | None, OtherListeners | None, tuple[str, ...], int], HostKeys] = {}
         sharing: dict[tuple[str, str], dict[str, None]] = {}
         for spot in self.spots if self.plugins else ():
             sharing.setdefault((spot.hostname, spot.listener), {})[spot.gateway] = None
         for spot in self.spots:
             gateways = tuple(filter(None, sharing.get((spot.hostname, spot.listener), ())))
-            apart = spot.origin if by_origin else None, spot.others, gateways
+            apart = spot.origin if by_origin else None, spot.others, gateways, spot.precedence
             hosts.setdefault(apart, HostKeys()).add(spot.hostname, spot.listener)
-        for (origin, others, gateways), keys in hosts.items():
+        for (origin, others, gateways, rank), keys in hosts.items():
             plugins = tuple(use for gateway in gateways for use in self.plugins[gateway])
-            yield from (PlacedHost(key, origin, others, plugins) for key in keys)
+            yield from (PlacedHost(key, origin, others, plugins, rank) for key in keys)
 
 
 def find_places(route: RouteFacts, lookups: Lookups, problems: list[Problem]) -> Places:
@@ -117,9 +122,9 @@ def find_places(route: RouteFacts, lookups: Lookups, problems: list[Problem]) ->
         refused[parent.field] = _why_refused(attached, parent, problems)
         everything = known.merged.accepted
         served = [each for each in known.listeners if each.id not in known.merged.faults]
-        found = tuple(_spots(attached, served, everything, gateway if parameters.plugins else ""))
+        found = tuple(_spots(route, attached, served, everything, gateway if parameters.plugins else ""))
         spots |= dict.fromkeys(found)
-        connections = tuple(_stream_spots(attached, served, everything))
+        connections = tuple(_stream_spots(route, attached, served, everything))
         streams |= dict.fromkeys(connections)
         problems += _shadowed(
             attached,
@@ -179,7 +184,11 @@ def _why_refused(attached: Attachment, parent: Parent, problems: list[Problem]) 
 
 
 def _spots(
-    attached: Attachment, own: Sequence[GatewayListener], listeners: Sequence[GatewayListener], gateway: str
+    route: RouteFacts,
+    attached: Attachment,
+    own: Sequence[GatewayListener],
+    listeners: Sequence[GatewayListener],
+    gateway: str,
 ) -> Iterator[_Spot]:
     for listener in own:
         transport = listener.transport
@@ -188,11 +197,12 @@ def _spots(
         others = other_listeners(listener, listeners)
         for hostname in attached.hosts[listener.spec.name]:
             if not is_shadowed(listener, hostname, listeners):
-                yield _Spot(hostname, listener.key, Origin(transport, listener.spec.port), others, gateway)
+                rank = precedence(hostname, route.hostnames)
+                yield _Spot(hostname, listener.key, Origin(transport, listener.spec.port), others, gateway, rank)
 
 
 def _stream_spots(
-    attached: Attachment, own: Sequence[GatewayListener], listeners: Sequence[GatewayListener]
+    route: RouteFacts, attached: Attachment, own: Sequence[GatewayListener], listeners: Sequence[GatewayListener]
 ) -> Iterator[StreamSpot]:
     for listener in own:
         transport = listener.transport
@@ -205,4 +215,5 @@ def _stream_spots(
                 yield StreamSpot(transport, port, EVERY_HOST, (), False, at)
             elif not is_shadowed(listener, hostname, listeners):
                 without = {name for name in narrower(listener, listeners) if takes(hostname, name)}
-                yield StreamSpot(transport, port, hostname, tuple(sorted(without)), listener.ends_tls, at)
+                rank = precedence(hostname, route.hostnames)
+                yield StreamSpot(transport, port, hostname, tuple(sorted(without)), listener.ends_tls, at, rank)

@@ -287,7 +287,7 @@ def _claims(context: RouteContext, rule: _Rule, hosts: Sequence[PlacedHost]) -> 
                 path=match.path,
                 backends=backends,
                 when=match.when,
-                rank=match.rank,
+                rank=match.rank.model_copy(update={"priority": host.precedence}) if host.precedence else match.rank,
                 plugins=(*guard, *host.plugins, *served.filters.plugins(match.prefix, host.origin), *served.plugins),
                 **common,
             )

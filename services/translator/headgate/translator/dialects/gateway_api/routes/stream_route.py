@@ -179,7 +179,7 @@ def _claim(
         provenance=Provenance(cluster=ref.cluster, kind=kind, namespace=ref.namespace, name=ref.name, rule=field),
         **policy.fields,
     )
-    return StreamClaim(route, field, is_refused=served.is_refused)
+    return StreamClaim(route, field, is_refused=served.is_refused, precedence=spot.precedence)
 
 
 def _but_for(hostnames: Sequence[str]) -> Condition | None:
