@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import itertools
 import socket
 from collections.abc import AsyncIterator, Sequence
 from typing import Any, NamedTuple
@@ -29,8 +30,10 @@ TRUST: dict[str, Any] = {
     "network": {"trustedIPs": ["127.0.0.7/8"]},
     "other": {"trustedIPs": ["10.0.1.100"]},
     "other-network": {"trustedIPs": ["1.2.3.4/24"]},
+    "as-it-is": {"insecure": True, "notAppendXForwardedFor": True},
+    "nobody-added": {"notAppendXForwardedFor": True},
+    "passed": {"insecure": True, "connection": ["foo"]},
 }
-_BELIEVED = ("all", "peer", "network")
 _NAMES = ("Proto", "Port", "Host", "Uri", "Method", "Prefix", "Tls-Client-Cert", "Tls-Client-Cert-Info")
 CLAIMS = (
     "X-Forwarded-For: 10.0.1.0, 10.0.1.12",
@@ -61,18 +64,14 @@ ASKS: dict[str, Sequence[str]] = {
     "host": ("X-Forwarded-Host: evil.test:81",),
     "connection": CONNECTION,
     "lower-connection": [line.lower() for line in CONNECTION],
+    "wss-proto": ("X-Forwarded-Proto: wss",),
+    "unknown-proto": ("X-Forwarded-Proto: foo",),
+    "server": ("X-Forwarded-Server: somebody",),
+    "connection-of-two": ("Connection: foo, bar", "Foo: bar", "Bar: foo"),
     "no-websocket": ("Connection: foo", "Upgrade: websocket"),
 }
-OWN = (
-    "x-forwarded-port",
-    "x-forwarded-server",
-    "x-request-id",
-    "user-agent",
-    "accept-encoding",
-    "connection",
-    "upgrade",
-)
-"""Each gateway writes them in its own way: ours names the port of the connection, Traefik that of the host."""
+OWN = ("x-request-id", "user-agent", "accept-encoding", "connection")
+"""Each gateway writes them in its own way."""
 
 
 class Side(NamedTuple):
@@ -122,22 +121,27 @@ async def both(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple[
         yield Side(theirs, origin), Side(ours, made.servers["web"])
 
 
-async def _heard(side: Side, trust: str, lines: Sequence[str], *, tls: bool) -> Any:
+_MARKS = itertools.count()
+
+
+async def _heard(side: Side, trust: str, lines: Sequence[str], *, tls: bool, host: str = HOST) -> Any:
     context = unverified() if tls else None
     port = side.ports[trust]
     reader, writer = await asyncio.open_connection(
         "127.0.0.1", port, ssl=context, server_hostname=HOST if tls else None
     )
     client = Client(reader, writer)
-    head = "\r\n".join(("GET / HTTP/1.1", f"Host: {HOST}", *lines, "", ""))
+    mark = f"X-Mark: {next(_MARKS)}"
+    head = "\r\n".join(("GET / HTTP/1.1", f"Host: {host}", mark, *lines, "", ""))
     await client.send(head.encode())
     got = await read_answer(client)
     client.close()
-    fields = [line.partition(": ") for line in side.server.heads[-1].decode().split("\r\n")[1:] if line]
-    # Ours is the client that trusted proxies name, Traefik's the peer unless the request has a header of this name.
-    own = (*OWN, "x-real-ip") if trust in _BELIEVED else OWN
+    (heard,) = [each for each in side.server.heads if f"{mark}\r\n".encode() in each]
+    fields = [line.partition(": ") for line in heard.decode().split("\r\n")[1:] if line]
     return got.status, sorted(
-        (name.lower(), value) for name, _, value in fields if name.lower() not in own and "_" not in name
+        (name.lower(), value)
+        for name, _, value in fields
+        if name.lower() not in OWN and "_" not in name and name != "X-Mark"
     )
 
 
@@ -146,4 +150,26 @@ async def _heard(side: Side, trust: str, lines: Sequence[str], *, tls: bool) -> 
 @pytest.mark.parametrize("trust", TRUST)
 async def test_servers_hear_the_same_of_a_request(trust: str, name: str, tls: bool, both: tuple[Side, Side]) -> None:
     theirs, ours = [await _heard(side, trust, ASKS[name], tls=tls) for side in both]
+    assert ours == theirs
+
+
+WEBSOCKET = ("Connection: upgrade", "Upgrade: websocket", "Sec-WebSocket-Key: AAAA", "Sec-WebSocket-Version: 13")
+
+
+@pytest.mark.parametrize("tls", [False, True])
+@pytest.mark.parametrize("claims", [(), ("X-Forwarded-Proto: wss",), ("X-Forwarded-Proto: https",)])
+@pytest.mark.parametrize("trust", ["nobody", "all"])
+async def test_servers_hear_the_same_of_a_websocket(
+    trust: str, claims: Sequence[str], tls: bool, both: tuple[Side, Side]
+) -> None:
+    theirs, ours = [await _heard(side, trust, (*WEBSOCKET, *claims), tls=tls) for side in both]
+    assert ours == theirs
+    assert ("upgrade", "websocket") in ours[1]
+
+
+@pytest.mark.parametrize("tls", [False, True])
+@pytest.mark.parametrize("name", ["nothing", "proto", "port", "host"])
+@pytest.mark.parametrize("trust", ["nobody", "all"])
+async def test_servers_hear_the_port_of_the_host(trust: str, name: str, tls: bool, both: tuple[Side, Side]) -> None:
+    theirs, ours = [await _heard(side, trust, ASKS[name], tls=tls, host=f"{HOST}:8081") for side in both]
     assert ours == theirs

@@ -20,13 +20,15 @@ async def echo_target(conversation: Conversation) -> None:
         await conversation.send(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(target), target))
 
 
+@pytest.mark.parametrize("as_traefik", [False, True])
 @pytest.mark.parametrize("mode", ["rewrite", "match", "strict", "off"])
-async def test_explanations_of_paths_agree_with_the_gateway(mode: PathNormalization) -> None:
+async def test_explanations_of_paths_agree_with_the_gateway(mode: PathNormalization, as_traefik: bool) -> None:
     config = ProxyConfig(path_normalization=mode)
     routes = [
         to("up", path=path, plugins=[("response-rewrite", {"headers": {"set": {"x-route": path}}})])
         for path in ("/", "/a", "/b", "/a/a", "/b/c")
     ]
+    routes = [route.model_copy(update={"as_traefik": as_traefik}) for route in routes]
     async with origins(echo_target) as servers, served(site(*routes), at(*ports(servers)), config=config) as proxy:
         view = CompilerView(proxy.compiler)
         for path in PATHS:

@@ -1,6 +1,7 @@
 """Paths that servers read in different ways: which route they find, and what the upstream gets."""
 
 import posixpath
+from collections.abc import Callable
 from typing import get_args
 from urllib.parse import unquote_to_bytes
 
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from fakes.gateway.proxied import proxied
 from fakes.peers.http2 import http2_client, request
 from headgate.gateway.proxy.config import ProxyConfig
-from headgate.gateway.proxy.heads.paths import PathNormalization, decode_path, normalize, plain_escapes
+from headgate.gateway.proxy.heads.paths import PathNormalization, clean, decode_path, normalize, plain_escapes
 
 REWRITTEN = [
     # (sent, matched, forwarded)
@@ -95,9 +96,12 @@ def readings(path: bytes) -> set[bytes]:
     return found
 
 
-@given(PATHS)
-def test_no_upstream_reads_dots_in_what_is_forwarded(path: bytes) -> None:
-    read = normalize(path, "rewrite")
+@pytest.mark.parametrize("way", [lambda path: normalize(path, "rewrite"), clean], ids=["rewrite", "clean"])
+@given(path=PATHS)
+def test_no_upstream_reads_dots_in_what_is_forwarded(
+    path: bytes, way: Callable[[bytes], tuple[bytes, bytes] | None]
+) -> None:
+    read = way(path)
     if read is None:
         return
     for reading in readings(read[1]):
@@ -113,6 +117,18 @@ def test_normal_form_is_its_own(path: bytes) -> None:
         assert normalize(read[0], "rewrite") == (read[0], read[0])
         again = normalize(read[1], "rewrite")
         assert again == read
+
+
+@given(PATHS)
+def test_a_clean_path_finds_the_route_of_the_normal_form(path: bytes) -> None:
+    """So that the path may be cleaned once the route is known."""
+    cleaned, read = clean(path), normalize(path, "rewrite")
+    if read is not None:
+        assert cleaned is not None
+        assert cleaned[0] == read[0]
+    if cleaned is not None:
+        assert clean(cleaned[1]) == cleaned
+        assert normalize(cleaned[1], "rewrite") == cleaned
 
 
 @given(st.binary(max_size=30), st.sampled_from(get_args(PathNormalization)))

@@ -55,6 +55,10 @@ class ClientConnections(Entry):
     full_forwarded_for: bool | None = None
     """Whether upstreams of routes with `nginx_headers` get all of a trusted peer's `X-Forwarded-For`, with the peer's
     address behind it, and not only the client's address."""
+    append_forwarded_for: bool | None = None
+    """Whether upstreams of routes with `as_traefik` get the peer's address at the end of `X-Forwarded-For`."""
+    forwarded_scheme: bool | None = None
+    """Whether these get `X-Scheme` and `X-Forwarded-Scheme` too."""
     header_timeout_s: float | None = Field(default=None, gt=0, le=3600)
     body_timeout_s: float | None = Field(default=None, gt=0, le=3600)
     idle_timeout_s: float | None = Field(default=None, gt=0, le=3600)

@@ -77,6 +77,9 @@ class Route(Entry):
     nginx_headers: bool = False
     """Upstreams get the headers that ingress-nginx adds: `X-Scheme`, `X-Forwarded-Scheme`, and `X-Forwarded-For` and
     `-Host` of the client as `X-Original-Forwarded-For` and `-Host`."""
+    as_traefik: bool = False
+    """Upstreams get `X-Forwarded-*` and `X-Real-Ip` as Traefik writes them: with `X-Forwarded-Server`, the port of the
+    request's host, and `ws` or `wss` as the scheme of a WebSocket."""
     tracing: RouteTracing = Tracing()
     access_log_share: float | None = Field(default=None, ge=0, le=1)
     """Of the requests that went well, how many the access log has; those that failed are there as well, unless it is 0.

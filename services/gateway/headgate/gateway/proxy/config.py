@@ -32,6 +32,10 @@ class ProxyConfig:
     full_forwarded_for: bool = False
     """Whether upstreams of ingress-nginx get the list of addresses that such proxies pass on, and not the client's
     alone. Other upstreams get the list in any case."""
+    append_forwarded_for: bool = True
+    """Whether upstreams of Traefik's routes get the peer's address at the end of `X-Forwarded-For`."""
+    forwarded_scheme: bool = False
+    """Whether these get `X-Scheme` and `X-Forwarded-Scheme` too."""
     path_normalization: PathNormalization = "rewrite"
     """How paths are read that servers understand in different ways; see `paths`."""
     underscore_names: UnderscoreNames = "drop"

@@ -91,6 +91,8 @@ class RoutePolicies:
     """Pass on trailers of requests that are not gRPC."""
     nginx_headers: bool = False
     """Tell upstreams what ingress-nginx tells them besides."""
+    as_traefik: bool = False
+    """Tell upstreams of the request's origin as Traefik does."""
     request_s: float | None = None
     """Seconds from the head of the request to the last byte of the answer."""
     idle_s: float | None = None

@@ -17,6 +17,7 @@ from functools import lru_cache
 from headgate.common.table import AllOf, AnyOf, Compare, Condition, Not, Operator, Subject
 from headgate.gateway.errors import BadMatch
 from headgate.gateway.model.patterns import compile_pattern
+from headgate.gateway.proxy.heads.body_fields import read_values
 from headgate.gateway.proxy.heads.facts import RequestFacts
 from headgate.gateway.proxy.heads.paths import decode_path
 
@@ -164,6 +165,8 @@ def _compile_any_value(compare: Compare, field: str) -> Decide:
     """Compile a comparison that one value of a header or a query parameter has to hold."""
     test = _compile_test(compare, field)
     name = compare.name.encode()
+    if compare.semicolons:
+        return lambda facts: any(map(test, read_values(facts.query.replace(b";", b"&"), name)))
     if compare.subject is Subject.QUERY:
         return lambda facts: any(map(test, facts.query_values(name)))
     folded = name.lower()

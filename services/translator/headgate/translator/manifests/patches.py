@@ -76,6 +76,7 @@ class RoutePatch(Patch):
     websocket: bool | None = None
     request_trailers: bool | None = None
     nginx_headers: bool | None = None
+    as_traefik: bool | None = None
     mirrors: tuple[Mirror, ...] = ()
     tracing: Tracing | None = None
     access_log_share: float | None = None

@@ -126,8 +126,10 @@ class ForwardedHeaders(Trust):
     """Peers whose `X-Forwarded-*` are believed."""
 
     connection: list[str] = Field(default=[], description="Without effect.")
-    not_append_x_forwarded_for: bool = Field(default=False, description="Without effect.")
-    add_x_forwarded_scheme_headers: bool = Field(default=False, description="Without effect.")
+    not_append_x_forwarded_for: bool = Field(default=False, description="The peer is not added to X-Forwarded-For.")
+    add_x_forwarded_scheme_headers: bool = Field(
+        default=False, description="Servers get X-Scheme and X-Forwarded-Scheme too."
+    )
 
 
 class RespondingTimeouts(Written):
@@ -169,7 +171,7 @@ class EntryPointSettings(Written):
     as_default: bool = Field(default=False, description="Objects that name no entry point mean this one.")
     http: HttpOptions = HttpOptions()
     http2: Http2Options = Http2Options()
-    forwarded_headers: ForwardedHeaders | None = None
+    forwarded_headers: ForwardedHeaders = ForwardedHeaders()
     proxy_protocol: Trust | None = None
     transport: Transport = Transport()
     udp: UdpOptions = UdpOptions()
@@ -183,7 +185,7 @@ class EntryPointSettings(Written):
     def _read_text(cls, value: Any) -> Any:
         return {"address": value} if isinstance(value, str) else value
 
-    @field_validator("forwarded_headers", "proxy_protocol")
+    @field_validator("proxy_protocol")
     @classmethod
     def _check_trust(cls, value: Trust | None) -> Trust | None:
         return value if value is not None and value.networks else None
@@ -255,7 +257,8 @@ def _with_options(point: EntryPoint, written: EntryPointSettings, ports: Mapping
 
 def _trust(name: str, written: EntryPointSettings) -> tuple[tuple[str, ...] | None, bool | None]:
     """Return whom a port believes, and whether they send PROXY headers."""
-    forwarded, proxies = written.forwarded_headers, written.proxy_protocol
+    forwarded: Trust | None = written.forwarded_headers if written.forwarded_headers.networks else None
+    proxies = written.proxy_protocol
     if forwarded is not None and proxies is not None and forwarded.networks != proxies.networks:
         raise ValueError(
             f"{name}: forwardedHeaders and proxyProtocol must trust the same peers, as ports trust them alike"
@@ -266,6 +269,7 @@ def _trust(name: str, written: EntryPointSettings) -> tuple[tuple[str, ...] | No
 
 def _connections(name: str, written: EntryPointSettings) -> ClientConnections:
     timeouts, transport = written.transport.responding_timeouts, written.transport
+    forwarded = written.forwarded_headers
     said: dict[str, Any] = {
         "header_timeout_s": timeouts.read_timeout or None,
         "body_timeout_s": timeouts.read_timeout or None,
@@ -274,9 +278,11 @@ def _connections(name: str, written: EntryPointSettings) -> ClientConnections:
         "keep_alive_time_s": transport.keep_alive_max_time or None,
         "max_head": written.http.max_header_bytes,
         "max_streams": written.http2.max_concurrent_streams,
+        "append_forwarded_for": False if forwarded.not_append_x_forwarded_for else None,
+        "forwarded_scheme": forwarded.add_x_forwarded_scheme_headers or None,
         "underscore_names": _UNDERSCORES.get(written.http.underscore_headers_strategy or ""),
     }
-    if written.proxy_protocol is not None and written.forwarded_headers is None:
+    if written.proxy_protocol is not None and not forwarded.networks:
         said |= {"forwarded_address": False, "forwarded_headers": False}
     try:
         return ClientConnections(**{field: value for field, value in said.items() if value is not None})

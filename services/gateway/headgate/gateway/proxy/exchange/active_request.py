@@ -26,6 +26,7 @@ class ActiveRequest(SentRequest):
         "body",
         "bytes_sent",
         "head_only",
+        "needs_cleaning",
         "path",
         "pool",
         "reason",
@@ -42,6 +43,8 @@ class ActiveRequest(SentRequest):
         self.body = body
         self.path = b""
         """That routes are asked for; empty for the gateway's own requests."""
+        self.needs_cleaning = False
+        """Its path is one that only routes of Traefik take, which clean it."""
         self.head_only = False
         self.tunnel = False
         self.route: RouteTarget | None = None

@@ -1,13 +1,13 @@
 """What stands between the head of a request and the choice of an endpoint: its path, its route, what the route asks."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from headgate.common.perl_patterns import PatternTooCostly
 from headgate.gateway.proxy.context import ProxyContext
 from headgate.gateway.proxy.heads.forward import nginx_lines
-from headgate.gateway.proxy.heads.paths import is_plain, normalize
+from headgate.gateway.proxy.heads.paths import clean, has_bad_escape, is_plain, normalize
 from headgate.gateway.proxy.policies import RoutePolicies
-from headgate.gateway.proxy.seam import NeedsBody
+from headgate.gateway.proxy.seam import NeedsBody, RouteTarget
 from headgate.gateway.tls.identity import check, identity_lines, without_claims
 from headgate.gateway.tls.policy import ClientGuard
 
@@ -47,14 +47,21 @@ def admit_with_body(exchange: "Exchange", context: ProxyContext) -> None:
 def _normalize(exchange: "Exchange", context: ProxyContext) -> bool:
     """Read a path that not all servers read alike; False: the request was refused."""
     path = exchange.path
-    read = normalize(path, context.config.path_normalization)
+    mode = context.config.path_normalization
+    read = normalize(path, mode)
+    if read is None and mode == "rewrite":
+        read = clean(path)
+        exchange.needs_cleaning = read is not None
     if read is None:
-        exchange.refuse(400, "path that servers read in different ways")
+        exchange.refuse(400, _AMBIGUOUS)
         return False
     exchange.path = read[0]
     if read[1] != path:
         exchange.target = read[1] + exchange.target[len(path) :]
     return True
+
+
+_AMBIGUOUS: Final = "path that servers read in different ways"
 
 
 def _find_route(exchange: "Exchange", context: ProxyContext) -> None:
@@ -68,7 +75,10 @@ def _find_route(exchange: "Exchange", context: ProxyContext) -> None:
         exchange.accounting.routed(None)
         exchange.refuse(500, str(error))
         return
-    if route is None:
+    if exchange.needs_cleaning and not _is_traefiks(route):
+        exchange.accounting.routed(None)
+        exchange.refuse(400, _AMBIGUOUS)
+    elif route is None:
         exchange.accounting.routed(None)
         exchange.refuse(404, "no route takes this host and path")
     elif isinstance(route, NeedsBody):
@@ -79,6 +89,14 @@ def _find_route(exchange: "Exchange", context: ProxyContext) -> None:
         policies = route.policies
         if policies is None or _apply(exchange, context, policies):
             exchange.attempts.choose(route)
+
+
+def _is_traefiks(route: RouteTarget | NeedsBody | None) -> bool:
+    if route is None:
+        return False
+    if isinstance(route, NeedsBody):
+        return True
+    return route.policies is not None and route.policies.as_traefik
 
 
 def _hold_body(exchange: "Exchange", context: ProxyContext) -> None:
@@ -98,6 +116,8 @@ def _apply(exchange: "Exchange", context: ProxyContext, policies: RoutePolicies)
         return False
     if policies.nginx_headers and exchange.rerouting is None:
         exchange.change_lines(exchange.fields.lines + nginx_lines(exchange.fields, exchange.origin))
+    if policies.as_traefik and exchange.fields.traefik_forwarding is None and not _read_as_traefik(exchange, context):
+        return False
     if policies.max_body is not None and not exchange.intake.limit(policies.max_body):
         return False
     if policies.request_s is not None:
@@ -114,6 +134,22 @@ def _apply(exchange: "Exchange", context: ProxyContext, policies: RoutePolicies)
         exchange.intake.hold(keeps, passes_on=True)
         return False
     return _start_hooks(exchange, policies)
+
+
+def _read_as_traefik(exchange: "Exchange", context: ProxyContext) -> bool:
+    """Make of a request what Traefik's entry points make of it; False: it was refused."""
+    config, target = context.config, exchange.target
+    exchange.fields.traefik_forwarding = config
+    exchange.change_lines(exchange.fields.lines)
+    path, mark, query = target.partition(b"?")
+    if is_plain(path):
+        return True
+    if has_bad_escape(path):
+        exchange.refuse(400, "path with a % that begins no escape")
+        return False
+    if config.path_normalization == "rewrite" and (read := clean(path)) is not None:
+        exchange.target = read[1] + mark + query
+    return True
 
 
 def _check_client(exchange: "Exchange", guard: ClientGuard) -> bool:

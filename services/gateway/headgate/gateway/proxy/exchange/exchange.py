@@ -73,6 +73,7 @@ class Exchange(ActiveRequest):
         self.reason = ""
         self.route = None
         self.has_other_host = False
+        self.needs_cleaning = False
         self._facts = None
         self.run = None
         self.rerouting = None
@@ -241,6 +242,9 @@ class Exchange(ActiveRequest):
         """Send the request, with what is there of its body."""
         client, body = self.client, self.body
         self.upstream = upstream
+        if self.fields.traefik_forwarding is not None and b";" in self.target:
+            path, mark, query = self.target.partition(b"?")
+            self.target = path + mark + query.replace(b";", b"&")
         if not self.lines:
             self.lines = forwarded_lines(self.fields, self.origin, client.peer)
         self.accounting.sending(upstream.pool)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from headgate.gateway.proxy.errors import FramingError
 from headgate.gateway.proxy.heads.authority import normal_host
 from headgate.gateway.proxy.heads.head import AnswerHead, RequestFields
+from headgate.gateway.proxy.heads.traefik_forwarding import traefik_lines
 
 if TYPE_CHECKING:
     from headgate.gateway.proxy.endpoint_pool import EndpointPool
@@ -64,6 +65,8 @@ def forwarded_lines(fields: RequestFields, origin: "Peer", peer: "Peer") -> byte
 
     `origin` is the client, `peer` who is connected: the same unless a trusted proxy is.
     """
+    if fields.traefik_forwarding is not None:
+        return fields.lines + traefik_lines(fields, peer, fields.traefik_forwarding)
     if fields.passes_claims:
         return fields.lines + _trusted_lines(fields, origin, peer)
     host = fields.forwarded_host or fields.host_line

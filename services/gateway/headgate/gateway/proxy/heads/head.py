@@ -1,6 +1,9 @@
 """What heads of requests and answers say, once they are read: what is passed on as it is, and what concerns us."""
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from headgate.gateway.proxy.config import ProxyConfig
 
 _NO_OPTIONS: Final[frozenset[bytes]] = frozenset()
 
@@ -36,6 +39,7 @@ class RequestFields(Head):
         "passes_claims",
         "referer",
         "request_id",
+        "traefik_forwarding",
     )
 
     def __init__(self) -> None:
@@ -55,6 +59,9 @@ class RequestFields(Head):
         joined."""
         self.passes_claims = False
         """A trusted proxy says what is in `forwarded`, so that the upstream gets it."""
+        self.traefik_forwarding: ProxyConfig | None = None
+        """Says how the upstream hears of the request's origin as Traefik's would; None: it is not on a route of
+        Traefik's."""
         self.agent = b""
         self.referer = b""
 

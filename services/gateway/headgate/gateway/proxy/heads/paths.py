@@ -21,6 +21,7 @@ _ESCAPE: Final = re.compile(rb"%[0-9A-Fa-f]{2}")
 _MEANT: Final[dict[bytes, bytes]] = {
     b"%%%02X" % code: bytes((code,)) for code in b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
 }
+_BAD_ESCAPE: Final = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 _DECODABLE: Final = re.compile(rb"%(?!2[13-9A-CF]|3[ABDF]|40|5[BD])[0-9A-F]{2}")
 """Escapes, in upper case, of other characters than the reserved ones and `%`."""
 _SLASHES: Final = re.compile(rb"%2[Ff]|%5[Cc]|\\")
@@ -55,15 +56,19 @@ def decode_path(path: bytes) -> bytes:
     return _DECODABLE.sub(_decoded, path) if _PERCENT in path else path
 
 
-def resolve_dots(path: bytes) -> bytes | None:
-    """Remove dot segments (RFC 3986 section 5.2.4) from a path that begins with a slash; None: they lead above it."""
+def resolve_dots(path: bytes, *, stays_at_root: bool = False) -> bytes | None:
+    """Remove dot segments (RFC 3986 section 5.2.4) from a path that begins with a slash.
+
+    None: they lead above it. With `stays_at_root` those that would are left out, as the RFC has it.
+    """
     kept: list[bytes] = []
     segments = path.split(b"/")
     for segment in segments[1:]:
         if segment == b"..":
-            if not kept:
+            if kept:
+                kept.pop()
+            elif not stays_at_root:
                 return None
-            kept.pop()
         elif segment != b".":
             kept.append(segment)
     if segments[-1] == b"." or segments[-1] == b"..":
@@ -74,6 +79,24 @@ def resolve_dots(path: bytes) -> bytes | None:
 def has_dot_segments(path: bytes) -> bool:
     """Tell whether some server might find dot segments in a path."""
     return _DOT_SEGMENT.search(_SLASHES.sub(b"/", plain_escapes(path))) is not None
+
+
+def clean(path: bytes) -> tuple[bytes, bytes] | None:
+    """Read a path as Traefik does: escapes decoded, slashes merged, dot segments resolved, and that is forwarded.
+
+    Gives the same two paths as `normalize`, of which the first is the same wherever that has one. As all is resolved
+    that is forwarded, paths that climb can be read so too. None: a server could find dot segments in what is left.
+    """
+    plain = plain_escapes(path)
+    cleaned = resolve_dots(_EMPTY_SEGMENTS.sub(b"/", plain), stays_at_root=True)
+    if cleaned is None or b"%00" in plain or plain_escapes(plain) != plain or has_dot_segments(cleaned):
+        return None
+    return _EMPTY_SEGMENTS.sub(b"/", _SLASHES.sub(b"/", cleaned)), cleaned
+
+
+def has_bad_escape(path: bytes) -> bool:
+    """Tell whether a path has a `%` without two hexadecimal digits."""
+    return _BAD_ESCAPE.search(path) is not None
 
 
 def normalize(path: bytes, mode: PathNormalization) -> tuple[bytes, bytes] | None:

@@ -13,7 +13,7 @@ from headgate.common.table import HostKey, Route, VirtualHost
 from headgate.gateway.balancing.levels import NOWHERE, Place
 from headgate.gateway.plugins.runtime.verdicts import PluginVerdict, Preview, first_answer
 from headgate.gateway.proxy.heads.facts import RequestFacts
-from headgate.gateway.proxy.heads.paths import PathNormalization, normalize
+from headgate.gateway.proxy.heads.paths import PathNormalization, clean, has_bad_escape, normalize
 from headgate.gateway.table.conditions import compile_condition
 from headgate.gateway.table.explaining.backends import (
     BackendExplainer,
@@ -80,9 +80,13 @@ def explain(
     path, mark, query = target.partition("?")
     answer = {"version": table.version_label, "method": method, "host": host, "path": path}
     refusal = refusal_of_method(method) or fault_of_target(target)
+    unclear = f"400: path that servers read in different ways (path_normalization {path_normalization})"
     read = None if refusal else normalize(path.encode(), path_normalization)
+    needs_cleaning = read is None and path_normalization == "rewrite" and not refusal
+    cleaned = clean(path.encode()) if path_normalization == "rewrite" and not refusal else None
+    read = read or cleaned
     if read is None:
-        refusal = refusal or f"400: path that servers read in different ways (path_normalization {path_normalization})"
+        refusal = refusal or unclear
         return Explanation(**answer, virtual_host=None, winner=None, verdict=refusal, candidates=())
     for field, changed in zip(("read_path", "forwarded_path"), read, strict=True):
         answer[field] = "" if changed == path.encode() else changed.decode()
@@ -119,6 +123,10 @@ def explain(
         for other in found[found.index(chosen) + 1 :]
     )
     answer["virtual_host"] = chosen.host if best is None else chosen.hosts[best.position]
+    is_traefiks = best is not None and chosen.routes[best.position].as_traefik
+    if (needs_cleaning and not is_traefiks) or (is_traefiks and has_bad_escape(read[1])):
+        return Explanation(**answer, winner=None, verdict=unclear, candidates=candidates + passed_over)
+    answer["forwarded_path"] = _forwarded(path.encode(), read if cleaned is None or not is_traefiks else cleaned)
     if best is None:
         what = "path" if not any(candidate.takes_path for candidate in candidates) else "request"
         verdict = f"404: {chosen.host} takes the host, none of its {len(chosen.routes)} routes takes the {what}"
@@ -145,6 +153,11 @@ def explain(
         backends=backends,
         mirrors=() if best.fault else explainer.mirrors(winner),
     )
+
+
+def _forwarded(path: bytes, read: tuple[bytes, bytes]) -> str:
+    """Return the path that upstreams get; empty: it is the request's."""
+    return "" if read[1] == path else read[1].decode()
 
 
 def _nearest(host: str, table: TableView) -> str:

@@ -86,7 +86,7 @@ class _Reading:
         return IngressRouting(
             spot=spot,
             paths=paths,
-            patch=RoutePatch(plugins=self._made.plugins, **seen).over(self._made.route),
+            patch=RoutePatch(plugins=self._made.plugins, as_traefik=True, **seen).over(self._made.route),
             refusal=refusal,
             tls=tls,
             tls_field=_field("router.tls.options"),

@@ -90,6 +90,7 @@ def _claims(ref: ObjectRef, one: Matched, served: Served, spot: Spot) -> Iterato
         "backends": served.backends.backends,
         "stickiness": served.backends.stickiness,
         "plugins": served.made.plugins,
+        "as_traefik": True,
         **served.made.route.fields,
         "provenance": Provenance(
             cluster=ref.cluster, kind=KIND, namespace=ref.namespace, name=ref.name, rule=one.field

@@ -74,7 +74,10 @@ def _named(subject: Subject, name: str, operator: Operator, value: str, index: i
         checked(compile_pattern, value, index)
     if subject is Subject.HEADER and name.lower() == "host":
         return NEVER  # Traefik takes Host out of the headers before it looks at rules
-    return Compare(subject=subject, name=name, operator=operator, values=(value,), any_value=True)
+    semicolons = subject is Subject.QUERY
+    return Compare(
+        subject=subject, name=name, operator=operator, values=(value,), any_value=True, semicolons=semicolons
+    )
 
 
 def _header(operator: Operator) -> Callable[[Values], Condition]:
