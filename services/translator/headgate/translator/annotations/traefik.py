@@ -112,10 +112,10 @@ TRAEFIK_ROWS: Final = (
     _router("priority", _number, "priority", "number", "Instead of the length of the rule.", "10"),
     _router(
         "pathmatcher",
-        _one_of("Path", "PathPrefix", "PathRegexp"),
+        _text,
         "pathmatcher",
         "`Path`, `PathPrefix`, `PathRegexp`",
-        "How paths of type `ImplementationSpecific` are compared.",
+        "How paths of type `ImplementationSpecific`, or of none, are compared. Other values: they are not served.",
         "PathRegexp",
     ),
     _router("rulesyntax", _one_of("v2", "v3", "default"), "rulesyntax", "`v2`, `v3`", "Syntax of the rules.", "v2"),

@@ -56,6 +56,8 @@ class PathRouting:
     upstream: UpstreamRef | None = None
     refusal: str = ""
     """Why its requests are refused."""
+    is_dropped: bool = False
+    """Whether it has no route at all."""
 
 
 @dataclass(frozen=True, slots=True)

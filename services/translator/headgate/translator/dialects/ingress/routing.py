@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from headgate.common.resources import JsonObject, ObjectRef
 from headgate.common.table import ANY_HOST, Backend, Route, count_comparisons
 from headgate.translator.annotations.traefik import traefik_annotations
 from headgate.translator.dialects.ingress.document import class_name
+from headgate.translator.dialects.ingress.parse import IMPLEMENTATION_SPECIFIC
 from headgate.translator.fragments.fragment import BackendUse, Fragment, RouteClaim, TlsClaim
 from headgate.translator.fragments.spots import Spot
 from headgate.translator.fragments.upstream_refs import RefusalRef, UpstreamRef
@@ -41,10 +42,41 @@ def ask_routing(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) -> Routi
     return lookups.attached(INGRESS_ROUTING, question)
 
 
+def with_path_types(manifest: JsonObject) -> JsonObject:
+    """Return a manifest of which paths without a type have the one that Traefik takes them for."""
+    spec = as_object(manifest.get("spec"))
+    rules = spec.get("rules")
+    if not isinstance(rules, list):
+        return manifest
+    return {**manifest, "spec": {**spec, "rules": list(map(_with_types_of_rule, rules))}}
+
+
+def _with_types_of_rule(rule: Any) -> Any:
+    paths = as_object(as_object(rule).get("http")).get("paths")
+    if not isinstance(paths, list) or all(not isinstance(path, dict) or path.get("pathType") for path in paths):
+        return rule
+    typed = [
+        {**path, "pathType": IMPLEMENTATION_SPECIFIC} if isinstance(path, dict) and _is_untyped(path) else path
+        for path in paths
+    ]
+    return {**rule, "http": {**rule["http"], "paths": typed}}
+
+
+def _is_untyped(path: JsonObject) -> bool:
+    return path.get("pathType") in (None, "")
+
+
 def upstreams_of(routings: Routings) -> Mapping[str, UpstreamRef]:
     """Return the upstreams of paths by the fields of their backends."""
     paths = routings[0].paths if routings else {}
     return {f"{field}.backend.service": path.upstream for field, path in paths.items() if path.upstream is not None}
+
+
+def may_be_traefiks(manifest: JsonObject, lookups: Lookups) -> bool:
+    """Whether an Ingress that is checked by itself is perhaps written for Traefik, whatever its class is."""
+    if not lookups.is_assumed:
+        return False
+    return _CONTROLLER in lookups.settings.controller_names or bool(traefik_annotations(manifest))
 
 
 def _is_of_class(manifest: JsonObject, lookups: Lookups) -> bool:
@@ -72,8 +104,11 @@ def _paths(manifest: JsonObject) -> Iterator[IngressPath]:
             )
 
 
-def routed(fragment: Fragment, routings: Routings) -> Fragment:
-    """Return what an Ingress contributes, with the routes that the other dialect has for it."""
+def routed(fragment: Fragment, routings: Routings, *, may_be_empty: bool) -> Fragment:
+    """Return what an Ingress contributes, with the routes that the other dialect has for it.
+
+    `may_be_empty`: Services without ready endpoints are as they should be.
+    """
     ref = fragment.identity.ref
     at = [(each, each.spot) for each in routings if each.spot is not None]
     refusals = {
@@ -99,7 +134,11 @@ def routed(fragment: Fragment, routings: Routings) -> Fragment:
         fragment,
         hosts=tuple(dict.fromkeys(hosts)),
         routes=tuple(claims),
-        backends=(*fragment.backends, *(use for each in routings for use in each.uses), *uses),
+        backends=(
+            *(use._replace(may_be_empty=may_be_empty) for use in fragment.backends),
+            *(use for each in routings for use in each.uses),
+            *uses,
+        ),
         tls=tuple(tls),
         problems=tuple(dict.fromkeys((*(one for each in routings for one in each.problems), *fragment.problems))),
     )
@@ -128,6 +167,8 @@ def _refusals(routing: IngressRouting, where: str) -> Iterator[tuple[str, str]]:
 def _claims(ref: ObjectRef, claim: RouteClaim, routing: IngressRouting, spot: Spot) -> Iterator[RouteClaim]:
     field = claim.field.removesuffix(".path")
     path, route = routing.paths.get(field, _AS_WRITTEN), claim.route
+    if path.is_dropped:
+        return
     where = _where(spot) if routing.refusal else field
     for index, place in enumerate(path.places or (RoutePlace(claim.host, route.path, None),)):
         when = all_of(each for each in (route.when, place.when, spot.only) if each is not None)

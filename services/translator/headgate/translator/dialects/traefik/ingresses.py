@@ -23,7 +23,7 @@ from headgate.translator.dialects.traefik.tls.following import policy_of
 from headgate.translator.dialects.traefik.tls.options import NOBODY
 from headgate.translator.fragments.spots import Spot
 from headgate.translator.manifests.patches import RoutePatch
-from headgate.translator.manifests.specs import refuse
+from headgate.translator.manifests.specs import refuse, warn
 from headgate.translator.sources.ingress_routing import (
     IngressPath,
     IngressRouting,
@@ -34,7 +34,9 @@ from headgate.translator.sources.ingress_routing import (
 from headgate.translator.sources.sharing import find_service
 from headgate.translator.world.graph import Lookups
 
+_PATH_MATCHERS: Final = ("PathPrefix", "Path", "PathRegexp")
 _MATCHERS: Final = {"Exact": "Path", "Prefix": "PathPrefix"}
+_NAMED: Final = 5
 _DOMAIN: Final = re.compile(r"router\.tls\.domains[.\[]([0-9]+)\]?\.(?:main|sans)")
 
 
@@ -55,6 +57,7 @@ class _Reading:
 
     def routings(self) -> Iterator[IngressRouting]:
         said, problems, lookups = self._said, self._problems, self._lookups
+        self._check_matcher()
         spots = spots_of(
             said.get("entrypoints", ()),
             lookups.settings.entry_points,
@@ -102,6 +105,19 @@ class _Reading:
         names = {key.removeprefix(TRAEFIK_PREFIX).lower() for key, _ in self._question.annotations}
         return bool(self._said.get("tls")) or any(name.startswith("router.tls.") for name in names)
 
+    @property
+    def _has_bad_matcher(self) -> bool:
+        return self._said.get("pathmatcher", _PATH_MATCHERS[0]) not in _PATH_MATCHERS
+
+    def _check_matcher(self) -> None:
+        if self._has_bad_matcher:
+            untyped = [path.field for path in self._question.paths if path.type not in _MATCHERS]
+            what = f"{', '.join(untyped[:_NAMED])}: not served" if untyped else "no path has a type that it is for"
+            message = f"must be one of {', '.join(_PATH_MATCHERS)}; {what}"
+            say = refuse if untyped else warn
+            matcher = self._said["pathmatcher"]
+            self._problems.append(say("InvalidAnnotation", _field("router.pathmatcher"), message, matcher))
+
     def _domains(self) -> tuple[tuple[str, ...], ...]:
         """Return the names that are written as `tls.domains[0].main` and so on, in order of their numbers."""
         found: dict[str, list[str]] = {}
@@ -128,6 +144,8 @@ class _Reading:
     # Paths
 
     def _path(self, path: IngressPath) -> PathRouting:
+        if path.type not in _MATCHERS and self._has_bad_matcher:
+            return PathRouting((), 0, is_dropped=True)
         places, priority = self._places(path)
         if not path.port:
             return PathRouting(places, priority)
@@ -160,7 +178,7 @@ class _Reading:
     def _places(self, path: IngressPath) -> tuple[tuple[RoutePlace, ...], int]:
         default = self._lookups.settings.traefik.default_rule_syntax
         syntax = {"": default, "default": default}.get(self._said.get("rulesyntax", ""), self._said.get("rulesyntax"))
-        matcher = _MATCHERS.get(path.type) or self._said.get("pathmatcher", "PathPrefix")
+        matcher = _MATCHERS.get(path.type) or self._said.get("pathmatcher", _PATH_MATCHERS[0])
         parts = [f"Host({_quoted(path.host)})"] if path.host else []
         if path.host.startswith("*.") and syntax == "v2":
             parts = [f"HostRegexp({_quoted('{subdomain:[a-zA-Z0-9-]+}.' + path.host[2:])})"]
