@@ -60,20 +60,15 @@ CASES: dict[str, Sequence[str]] = {
 }
 
 
-_NO_HTTP = {("plain", "request"): "none"}
 _STREAM_FIRST = {("1.2", "request"): "TCP-CLIENT-FIRST", ("1.2", "bytes"): "TCP-CLIENT-FIRST"}
 DIFFERENT: dict[str, dict[tuple[str, str], str]] = {
-    "Single TCP TLS router": _NO_HTTP,
-    "Single TCP TLS CatchAll router": _NO_HTTP,
-    "TCP TLS passthrough": _NO_HTTP,
-    "TCP TLS router && TCP TLS CatchAll router": _NO_HTTP,
     "Single HTTP router": {("1.3", "request"): "none"},
     "TCP TLS router && HTTPS router": _STREAM_FIRST,
     "All routers, all checks": _STREAM_FIRST,
     "HTTPS router && HTTPS CatchAll router": {("1.2", "request"): "200"},
 }
-"""Ours closes connections that no route of the port may take, where Traefik answers 404; a stream goes before HTTPS for
-its server name; and options of a rule without a host concern no other host, where Traefik answers 421."""
+"""Ours closes TLS connections to a port of plain HTTP, where Traefik answers 404; a stream goes before HTTPS for its
+server name; and options of a rule without a host concern no other host, where Traefik answers 421."""
 
 
 async def _web(conversation: Conversation) -> None:

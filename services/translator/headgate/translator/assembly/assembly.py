@@ -310,6 +310,7 @@ class Assembly:
             self._put(route)
         if keys:
             self._streams[port] = keys
+        self._use_listeners(f"streams of port {port.port}", self._entry_listeners.beside_streams(port, routes))
 
     def _refuse_stream(self, claim: StreamClaim, fragment: Fragment) -> Problem | None:
         """Say whether a stream route would take connections of a host that an older object of others has."""

@@ -1,11 +1,12 @@
 """The listeners of entry points: in the table while a virtual host names one of their port, so that others open none.
 
-Those that redirect are there in any case, as they answer without routes.
+One for plain connections is there too while streams over TLS have its port to themselves. Those that redirect are there
+in any case, as they answer without routes.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from headgate.common.table import Listener, TlsPolicy
+from headgate.common.table import Listener, StreamRoute, TlsPolicy
 from headgate.translator.fragments.fragment import StreamPort
 
 
@@ -84,6 +85,12 @@ class EntryListeners:
     def on_port(self, port: StreamPort, *, is_tls: bool) -> frozenset[str]:
         """Return the keys of the listeners that have connections of a port: plain ones, or those over TLS."""
         return listeners_on(port, self._listeners.values(), is_tls=is_tls)
+
+    def beside_streams(self, port: StreamPort, routes: Collection[StreamRoute]) -> tuple[str, ...]:
+        """Return the listeners for plain connections to a port of streams; if all are over TLS, these get 404."""
+        if not port.port or not routes or any(route.protocol != "tls" for route in routes):
+            return ()
+        return tuple(sorted(self.on_port(port, is_tls=False)))
 
     def ports_of(self, listeners: Iterable[str]) -> Iterator[StreamPort]:
         """Yield the ports of some listeners."""
