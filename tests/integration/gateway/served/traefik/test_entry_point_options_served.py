@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from fakes.gateway.entry_points import ANY, site
 from fakes.gateway.served import HOST, asking, read_answer
 from fakes.translator.deltas import ingress
 from fakes.translator.traefik import middleware, resource, route, rule
-from fakes.translator.traefik_entry_points import ANY, site
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from fakes.gateway.entry_points import ANY, site
 from fakes.gateway.served import HOST, read_answer
 from fakes.translator.traefik import middleware, route
-from fakes.translator.traefik_entry_points import ANY, site
 
 ABSENT = ""
 CLAIMED = {

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 def admit(exchange: "Exchange", context: ProxyContext, path: bytes) -> None:
     """Find the route of a request with this path, and do what it asks; then an endpoint is chosen."""
     exchange.path = path
+    exchange.needs_cleaning = False
     if not is_plain(path) and not _normalize(exchange, context):
         return
     fields = exchange.fields

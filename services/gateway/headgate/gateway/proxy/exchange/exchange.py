@@ -24,7 +24,7 @@ from headgate.gateway.proxy.exchange.deadlines import Deadlines
 from headgate.gateway.proxy.exchange.expiry import expire
 from headgate.gateway.proxy.exchange.request_body import RequestBody
 from headgate.gateway.proxy.heads.facts import RequestFacts
-from headgate.gateway.proxy.heads.forward import forwarded_lines, new_request_id
+from headgate.gateway.proxy.heads.forward import forwarded_lines, new_request_id, sent_target
 from headgate.gateway.proxy.heads.head import AnswerHead, RequestFields
 from headgate.gateway.proxy.heads.own import id_line, own_answer, shown_reason
 from headgate.gateway.proxy.peer import Peer
@@ -73,7 +73,6 @@ class Exchange(ActiveRequest):
         self.reason = ""
         self.route = None
         self.has_other_host = False
-        self.needs_cleaning = False
         self._facts = None
         self.run = None
         self.rerouting = None
@@ -241,10 +240,7 @@ class Exchange(ActiveRequest):
     def send(self, upstream: UpstreamSide) -> None:
         """Send the request, with what is there of its body."""
         client, body = self.client, self.body
-        self.upstream = upstream
-        if self.fields.traefik_forwarding is not None and b";" in self.target:
-            path, mark, query = self.target.partition(b"?")
-            self.target = path + mark + query.replace(b";", b"&")
+        self.upstream, self.target = upstream, sent_target(self.fields, self.target)
         if not self.lines:
             self.lines = forwarded_lines(self.fields, self.origin, client.peer)
         self.accounting.sending(upstream.pool)

@@ -33,16 +33,18 @@ Routings = tuple[IngressRouting, ...]
 """What becomes of an Ingress, at each spot where it is."""
 
 
-def ask_routing(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) -> Routings:
-    """Return what another dialect says of an Ingress; nothing if it is not written for its controller."""
+def ask_routing(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) -> tuple[JsonObject, Routings]:
+    """Return an Ingress as another dialect reads it, and what that says of it; nothing if it is not its own."""
     annotations = traefik_annotations(manifest)
     if not annotations and not _is_of_class(manifest, lookups):
-        return ()
+        # One that is checked by itself is perhaps written for it, whatever its class is.
+        may_be = lookups.is_assumed and _CONTROLLER in lookups.settings.controller_names
+        return _with_path_types(manifest) if may_be else manifest, ()
     question = RoutingQuestion(ref.namespace, tuple(annotations.items()), tuple(_paths(manifest)))
-    return lookups.attached(INGRESS_ROUTING, question)
+    return _with_path_types(manifest), lookups.attached(INGRESS_ROUTING, question)
 
 
-def with_path_types(manifest: JsonObject) -> JsonObject:
+def _with_path_types(manifest: JsonObject) -> JsonObject:
     """Return a manifest of which paths without a type have the one that Traefik takes them for."""
     spec = as_object(manifest.get("spec"))
     rules = spec.get("rules")
@@ -70,13 +72,6 @@ def upstreams_of(routings: Routings) -> Mapping[str, UpstreamRef]:
     """Return the upstreams of paths by the fields of their backends."""
     paths = routings[0].paths if routings else {}
     return {f"{field}.backend.service": path.upstream for field, path in paths.items() if path.upstream is not None}
-
-
-def may_be_traefiks(manifest: JsonObject, lookups: Lookups) -> bool:
-    """Whether an Ingress that is checked by itself is perhaps written for Traefik, whatever its class is."""
-    if not lookups.is_assumed:
-        return False
-    return _CONTROLLER in lookups.settings.controller_names or bool(traefik_annotations(manifest))
 
 
 def _is_of_class(manifest: JsonObject, lookups: Lookups) -> bool:

@@ -47,13 +47,7 @@ from headgate.translator.dialects.ingress.parse import (
     parse_ingress,
 )
 from headgate.translator.dialects.ingress.policy import IngressPolicy, read_policy
-from headgate.translator.dialects.ingress.routing import (
-    ask_routing,
-    may_be_traefiks,
-    routed,
-    upstreams_of,
-    with_path_types,
-)
+from headgate.translator.dialects.ingress.routing import ask_routing, routed, upstreams_of
 from headgate.translator.dialects.ingress.unknown_fields import find_unknown_fields
 from headgate.translator.fragments.fragment import (
     BackendUse,
@@ -96,9 +90,7 @@ def translate_ingress(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) ->
     problems: list[Problem] = []
     upgraded = upgrade(manifest) if legacy else manifest
     is_others = nginx.policy is not None or policy.canary is not None
-    routings = () if is_others else ask_routing(ref, upgraded, lookups)
-    if routings or (not is_others and may_be_traefiks(upgraded, lookups)):
-        upgraded = with_path_types(upgraded)
+    upgraded, routings = (upgraded, ()) if is_others else ask_routing(ref, upgraded, lookups)
     spec = parse_ingress(upgraded, problems, policy.path_type or nginx.path_type)
     if legacy:
         problems = restore_problems(problems)
