@@ -23,6 +23,7 @@ _UPSTREAM_ELSEWHERE: Final = frozenset(("key", "provenance", "endpoints", "unava
 _HINTS: Final[Mapping[str, str]] = {
     "timeouts": "BackendTrafficPolicy of apisix.apache.org has timeout, for a Service",
     "nginx_headers": "X-Scheme, X-Forwarded-Scheme and X-Original-Forwarded-For are not sent",
+    "as_traefik": "paths, queries and X-Forwarded-* are sent as from any other route, not as from Traefik",
     "protocol": "give the Service's port an appProtocol",
     "balancing": "BackendTrafficPolicy of apisix.apache.org has loadbalancer",
     "host": "URLRewrite has hostname",

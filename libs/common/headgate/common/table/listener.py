@@ -59,6 +59,8 @@ class ClientConnections(Entry):
     """Whether upstreams of routes with `as_traefik` get the peer's address at the end of `X-Forwarded-For`."""
     forwarded_scheme: bool | None = None
     """Whether these get `X-Scheme` and `X-Forwarded-Scheme` too."""
+    encode_semicolons: bool | None = None
+    """Whether these get `;` in queries as `%3B`, instead of as `&`."""
     header_timeout_s: float | None = Field(default=None, gt=0, le=3600)
     body_timeout_s: float | None = Field(default=None, gt=0, le=3600)
     idle_timeout_s: float | None = Field(default=None, gt=0, le=3600)

@@ -36,6 +36,8 @@ class ProxyConfig:
     """Whether upstreams of Traefik's routes get the peer's address at the end of `X-Forwarded-For`."""
     forwarded_scheme: bool = False
     """Whether these get `X-Scheme` and `X-Forwarded-Scheme` too."""
+    encode_semicolons: bool = False
+    """Whether these get `;` in queries as `%3B`, instead of as `&`."""
     path_normalization: PathNormalization = "rewrite"
     """How paths are read that servers understand in different ways; see `paths`."""
     underscore_names: UnderscoreNames = "drop"

@@ -98,7 +98,7 @@ class HttpOptions(Written):
     max_header_bytes: int | None = Field(default=None, ge=1024, le=1024 * 1024, description="Of a request's head.")
     underscore_headers_strategy: Literal["keep", "delete", "reject"] | None = None
     encoded_characters: EncodedCharacters = EncodedCharacters()
-    encode_query_semicolons: bool = Field(default=False, description="Without effect.")
+    encode_query_semicolons: bool = Field(default=False, description="Servers get ; in queries as %3B, not as &.")
     sanitize_path: bool = Field(default=True, description="Without effect.")
 
 
@@ -280,6 +280,7 @@ def _connections(name: str, written: EntryPointSettings) -> ClientConnections:
         "max_streams": written.http2.max_concurrent_streams,
         "append_forwarded_for": False if forwarded.not_append_x_forwarded_for else None,
         "forwarded_scheme": forwarded.add_x_forwarded_scheme_headers or None,
+        "encode_semicolons": written.http.encode_query_semicolons or None,
         "underscore_names": _UNDERSCORES.get(written.http.underscore_headers_strategy or ""),
     }
     if written.proxy_protocol is not None and not forwarded.networks:

@@ -133,3 +133,11 @@ async def test_heads_have_to_come_in_time(sent: bytes) -> None:
         await client.send(sent)
         got = await asyncio.wait_for(client.reader.read(), 5)
         assert got.startswith(b"HTTP/1.1 408 ") if sent else got == b""
+
+
+@pytest.mark.parametrize(("encodes", "query"), [(False, "a=1&b=2"), (True, "a=1%3Bb=2")])
+async def test_semicolons_in_queries_separate_unless_they_are_encoded(encodes: bool, query: str) -> None:
+    async with site(http={"encodeQuerySemicolons": encodes}) as one:
+        one.proxy.apply(route(ANY, spec={"entryPoints": ["api"]}))
+        await one.ask(path="/x;y?a=1;b=2")
+        assert one.asked.startswith(f"GET /x;y?{query} HTTP/1.1".encode())

@@ -10,7 +10,7 @@ import pytest
 
 from fakes.gateway.by_path import answer, by_path
 from fakes.gateway.proxied import Conversation
-from fakes.gateway.served import HOST, Got
+from fakes.gateway.served import HOST, Got, asking
 from fakes.translator.applied import World, world
 from fakes.translator.traefik import ANY, middleware, resource, route, rule, used
 from fakes.waiting import until
@@ -380,3 +380,34 @@ async def test_retries_of_one_service_among_several_are_for_it_alone() -> None:
         made.proxy.apply(middleware("m", retry=spec), route(rule(ANY, alone("again"), alone("once"))))
         assert [await made.proxy.status() for _ in range(4)] == [500] * 4
         assert {name: len(server.heads) for name, server in made.servers.items()} == {"again": 6, "once": 2}
+
+
+# Informational answers
+
+
+async def hinted(conversation: Conversation) -> None:
+    """Answer with two early hints before each answer."""
+    while True:
+        await conversation.request()
+        for style in ("style", "more"):
+            await conversation.send(f"HTTP/1.1 103 Early Hints\r\nLink: </{style}.css>; rel=preload\r\n\r\n".encode())
+        await conversation.send(answer("200 OK", TEXT, "Content-Type: text/html"))
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"compress": {}},
+        {"headers": {"customResponseHeaders": {"X-Foo": "bar"}}},
+        {"errors": {"status": ["500-599"], "service": {"name": "web", "port": 80}, "query": "/e"}},
+    ],
+    ids=["compress", "headers", "customerrors"],
+)
+async def test_informational_answers_pass_middlewares(spec: Any) -> None:
+    async with world(web=hinted) as made:
+        used(made, **spec)
+        client = await made.proxy.proxy.connect()
+        await client.send(asking(Accept_Encoding="gzip"))
+        heads = [(await client.head()).decode() for _ in range(3)]
+        assert [head.split(" ")[1] for head in heads] == ["103", "103", "200"]
+        assert ["style.css" in heads[0], "more.css" in heads[1]] == [True, True]
