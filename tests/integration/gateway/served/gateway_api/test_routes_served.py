@@ -315,7 +315,7 @@ async def test_a_websocket_is_opened_to_a_service_whose_port_says_so() -> None:
         assert await client.exactly(4) == b"ping"
 
 
-# Timeouts
+# Timeouts, retries and sessions
 
 
 async def silent(conversation: Conversation) -> None:
@@ -328,9 +328,6 @@ async def test_a_request_that_takes_too_long_is_ended_with_504(timeouts: Any) ->
     async with world(slow=silent) as made:
         installed(made, route(to("slow", timeouts=timeouts)))
         assert await made.proxy.status() == 504
-
-
-# Retries and sessions
 
 
 class Failing:
