@@ -42,6 +42,11 @@ class BusyConsole:
         self.took[path] = time.perf_counter() - began
         return found
 
+    def metrics(self) -> str:
+        """Return what the gateway says of itself."""
+        with urlopen(f"http://127.0.0.1:{self.stack.admin_port}/metrics", timeout=30) as answer:
+            return str(answer.read().decode())
+
     async def api(self, path: str) -> Any:
         return json.loads(await self.page(f"/api/v1{path}"))
 

@@ -23,6 +23,7 @@ PAGES = {
     "/routes/rows?after=1": "a.example",
     f"/route?name={NAME}": "10.0.0.1:8080",
     "/why": "curl",
+    "/why?request=http://a.example/&revision=HEAD": "no gateway answers",
     "/changes": "Compare",
     "/changes/diff?from=HEAD&to=HEAD": "They serve the same",
     "/fleet": "No gateway announces itself",
@@ -107,6 +108,9 @@ async def test_a_request_of_the_past_is_on_the_pages_by_its_id() -> None:
         await made.until("/failed", lambda said: said["total"])
         assert "10.0.0.2:80 connect" in (await made.get("/live?request_id=id-1")).text
         assert "nobody took it" not in (await made.get("/live?request_id=id-2")).text
+        page = (await made.get("/why?request=id-1")).text
+        assert "because nobody took it" in page
+        assert "headgate explain --request-id id-1" in page
 
 
 # Rights

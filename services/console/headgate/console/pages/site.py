@@ -74,6 +74,8 @@ class Pages:
             "size": wording.size,
             "share": wording.share,
             "clock": wording.clock,
+            "counted": wording.counted,
+            "value": wording.value,
             "line_of": wording.line_of,
             "ago": wording.ago,
             "correction_of": _correction,
@@ -246,7 +248,7 @@ class Pages:
         except InvalidRequest as error:
             return {"request": written, "error": str(error), "command": "headgate explain METHOD URL"}
         revision, client = request.query.get("revision", "").strip(), past.client if past is not None else ""
-        shown = {"request": written, "command": asked.command, "past": past, "revision": revision}
+        shown = {"request": written, "command": asked.command, "past": past, "beside": revision}
         if past is not None:
             shown["command"] = f"headgate explain --request-id {past.request_id}"
         question = (asked.method, asked.url, asked.headers, client)

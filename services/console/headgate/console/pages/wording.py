@@ -1,10 +1,12 @@
 """How figures look on pages."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from headgate.operations.traffic.history import Point
+from headgate.operations.wording import count_of
 
 WIDTH: Final = 120
 HEIGHT: Final = 20
@@ -34,6 +36,29 @@ def size(value: float) -> str:
 def share(part: float, whole: float) -> str:
     """Return a share in percent; nothing of nothing."""
     return f"{100 * part / whole:.1f}%" if part and whole else ""
+
+
+def counted(counts: Mapping[str, Mapping[str, int]]) -> str:
+    """Return how many of each kind changed in which way: `1 host added, 2 routes changed`."""
+    return ", ".join(f"{count_of(number, kind)} {how}" for kind, ways in counts.items() for how, number in ways.items())
+
+
+def value(held: Any) -> str:
+    """Return a value of a table as JSON, without fields that say nothing."""
+    if isinstance(held, str):
+        return held
+    return json.dumps(_said(held), ensure_ascii=False)
+
+
+def _said(held: Any) -> Any:
+    match held:
+        case dict():
+            found = {name: _said(each) for name, each in held.items()}
+            return {name: each for name, each in found.items() if each not in (None, "", [], {}, 0)}
+        case list():
+            return [_said(each) for each in held]
+        case _:
+            return held
 
 
 def clock(seconds: float) -> str:

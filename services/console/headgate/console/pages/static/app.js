@@ -170,3 +170,18 @@ if (tail) {
   events.onerror = () => { if (events.readyState === EventSource.CLOSED) state.textContent = "The filter cannot be used: a status is a number, a share is from 0 to 1."; };
   addEventListener("pagehide", () => events.close());
 }
+
+// Manifests that are dropped in
+
+for (const form of document.querySelectorAll("form.drop")) {
+  const field = form.querySelector("textarea");
+  form.addEventListener("dragover", (event) => { event.preventDefault(); field.classList.add("over"); });
+  form.addEventListener("dragleave", () => field.classList.remove("over"));
+  form.addEventListener("drop", async (event) => {
+    event.preventDefault();
+    field.classList.remove("over");
+    const texts = await Promise.all([...event.dataTransfer.files].map((file) => file.text()));
+    if (texts.length) field.value = texts.join("\n---\n");
+  });
+  form.addEventListener("submit", () => { form.querySelector("button").textContent = "Asking…"; });
+}
