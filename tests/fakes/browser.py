@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
-from playwright.async_api import Page, async_playwright
+from playwright.async_api import ConsoleMessage, Page, async_playwright
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
@@ -17,11 +17,13 @@ class Seen:
     def __init__(self, page: Page) -> None:
         self.page = page
         self.complaints: list[str] = []
-        page.on(
-            "console", lambda said: self.complaints.append(said.text) if said.type in ("error", "warning") else None
-        )
+        page.on("console", self._note)
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
         page.on("requestfailed", self._note_failure)
+
+    def _note(self, said: ConsoleMessage) -> None:
+        if said.type in ("error", "warning"):
+            self.complaints.append(f"{said.text} {said.location.get('url', '')}".rstrip())
 
     def _note_failure(self, request: object) -> None:
         url, failure = getattr(request, "url", ""), getattr(request, "failure", "")
