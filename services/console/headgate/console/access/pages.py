@@ -17,7 +17,8 @@ _log = logging.getLogger(__name__)
 Render = Callable[[str], web.Response]
 _ARRIVED: Final = (
     '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Headgate</title>'
-    '<link rel="icon" href="data:,"><meta http-equiv="refresh" content="0; url=/"></head><body><a href="/">Go on</a></body></html>'
+    '<link rel="icon" href="data:,"><meta http-equiv="refresh" content="0; url=/"></head>'
+    '<body><a href="/">Go on</a></body></html>'
 )
 
 
