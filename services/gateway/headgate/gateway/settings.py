@@ -62,6 +62,12 @@ class GatewaySettings(StoreSettings):
     default_certificate_key_file: Path | None = Field(
         default=None, description="File with the key of default_certificate_file, in PEM."
     )
+    tls_ticket_key_file: Path | None = Field(
+        default=None,
+        description="File with a secret of at least 32 bytes (openssl rand -hex 32) that replicas share, so that TLS "
+        "sessions begun with one are resumed by the others; replace it from time to time. Without it the workers of "
+        "one replica share keys of their own.",
+    )
     workers: int = Field(
         default=1, ge=1, le=256, description="Processes that share the ports; 1 by default, at most one for each core."
     )

@@ -28,6 +28,7 @@ from headgate.gateway.processes.fleet_site import FleetSite
 from headgate.gateway.role import WorkerRole
 from headgate.gateway.sealing_keys import load_unsealer
 from headgate.gateway.settings import GatewaySettings
+from headgate.gateway.tls.tickets import PERIOD_S, RatchetFile
 
 _log = logging.getLogger(__name__)
 
@@ -55,9 +56,14 @@ async def run_workers(context: ServiceContext, settings: GatewaySettings, flags:
             if settings.https
             else None
         )
+        seed = RatchetFile.begin(folder / "ticket-seed", time.time())
         roles = [
             WorkerRole(
-                index=index, http_port=http_port, https_port=https_port, admin_socket=folder / f"worker-{index}.sock"
+                index=index,
+                http_port=http_port,
+                https_port=https_port,
+                admin_socket=folder / f"worker-{index}.sock",
+                ticket_seed=folder / "ticket-seed",
             )
             for index in range(settings.workers)
         ]
@@ -65,9 +71,20 @@ async def run_workers(context: ServiceContext, settings: GatewaySettings, flags:
         try:
             if settings.admin_port:
                 await site.start(settings.admin_host, settings.admin_port)
-            await _supervise_all(roles, flags, context.stopping)
+            advancing = asyncio.create_task(_advance(seed))
+            try:
+                await _supervise_all(roles, flags, context.stopping)
+            finally:
+                await cancel(advancing)
         finally:
             await site.stop()
+
+
+async def _advance(seed: RatchetFile) -> None:
+    """Keep no seed of a period that has ended."""
+    while True:
+        await asyncio.sleep(PERIOD_S - time.time() % PERIOD_S + 1.0)
+        seed.advance(time.time())
 
 
 async def _supervise_all(roles: Sequence[WorkerRole], flags: Sequence[str], stopping: asyncio.Event) -> None:

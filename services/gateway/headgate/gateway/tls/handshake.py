@@ -7,7 +7,8 @@ for the ClientHello, chooses the context, and from then on passes everything to 
 place where failed handshakes can be counted, as the event loop tells no protocol of them.
 
 Contexts of their own per host also keep sessions apart: each has its own ticket keys and session cache, so a session
-from one host is never resumed with another, and none outlives a change of its host's authorities.
+from one host is never resumed with another, and none outlives a change of its host's authorities. Where processes share
+ticket keys, these are for one scope each (`tickets`).
 """
 
 import ssl

@@ -19,6 +19,8 @@ INSIST: Final = 2
 """`SSL_VERIFY_FAIL_IF_NO_PEER_CERT`, beside `PEER`."""
 SET_SESSION_CACHE: Final = 44
 """`SSL_CTRL_SET_SESS_CACHE_MODE`; 0 is off."""
+SET_TICKET_KEYS: Final = 59
+"""`SSL_CTRL_SET_TLSEXT_TICKET_KEYS`."""
 SET_GROUPS: Final = 92
 """`SSL_CTRL_SET_GROUPS_LIST`: names with colons between them."""
 Callback: Final[Any] = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_void_p)

@@ -5,6 +5,7 @@ they are used. Policies are looked up in the table that is served, with the same
 the table costs one reference.
 """
 
+import hashlib
 import logging
 import ssl
 from collections import Counter
@@ -18,10 +19,11 @@ from cryptography.hazmat.primitives import hashes
 
 from headgate.common.pem import load_key_pair
 from headgate.common.secret import Secret
-from headgate.common.table import ALPN_CHALLENGE, OTHER_NAMES, challenge_name
+from headgate.common.table import ALPN_CHALLENGE, OTHER_NAMES, TlsPolicy, challenge_name
 from headgate.gateway.tls.handshake import Chosen, HandshakeCounts, ListenerContext, ServerConnection
 from headgate.gateway.tls.loading import own_names, self_signed
 from headgate.gateway.tls.policy import HostTls, put_into_effect
+from headgate.gateway.tls.tickets import TicketKeys
 
 _log = logging.getLogger(__name__)
 
@@ -64,13 +66,19 @@ class CertificateStore:
         default_key: key in the table of the certificate for names that have none; while the table lacks it, and
             without one, that is what `set_fallback` was given, then the table's own, then a self-signed one.
         max_handshakes: in progress at once; None is no limit.
+        tickets: keys of session tickets that other processes have too; None: each context draws its own.
     """
 
     def __init__(
-        self, alpn: Sequence[str] = ("http/1.1",), default_key: str = "", max_handshakes: int | None = None
+        self,
+        alpn: Sequence[str] = ("http/1.1",),
+        default_key: str = "",
+        max_handshakes: int | None = None,
+        tickets: TicketKeys | None = None,
     ) -> None:
         self._alpn = tuple(alpn)
         self._default_key = default_key
+        self._tickets = tickets
         chain, key = self_signed(FALLBACK_NAME)
         self._self_signed = CertificateEntry((), chain.decode(), Secret(key), "self-signed", FALLBACK_KEY)
         self._given: CertificateEntry | None = None
@@ -250,6 +258,8 @@ class CertificateStore:
         for entry in (found, *self._fallbacks()):
             context = self._context(entry, effective)
             if context is not None:
+                if self._tickets is not None:
+                    self._tickets.refresh(context)
                 return Chosen(context, tls, entry.fingerprint, is_refused)
         raise AssertionError("the self-signed certificate can be loaded")
 
@@ -286,8 +296,9 @@ class CertificateStore:
     def _load(
         self, entry: CertificateEntry, tls: HostTls | None, contexts: dict[str, ssl.SSLContext]
     ) -> ssl.SSLContext | None:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        put_into_effect(context, tls.policy if tls is not None else None, self._alpn)
+        policy = tls.policy if tls is not None else None
+        context = self._new_context(entry, policy)
+        put_into_effect(context, policy, self._alpn)
         try:
             load_key_pair(context, entry.chain_pem.encode(), entry.key_pem.reveal())
         except (ssl.SSLError, ValueError) as error:
@@ -297,6 +308,12 @@ class CertificateStore:
             return None
         contexts[entry.fingerprint] = context
         return context
+
+    def _new_context(self, entry: CertificateEntry, policy: TlsPolicy | None) -> ssl.SSLContext:
+        if self._tickets is None:
+            return ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        scope = (entry.fingerprint, *self._alpn, policy.model_dump_json() if policy is not None else "")
+        return self._tickets.new_context(hashlib.sha256(repr(scope).encode()).digest())
 
     def _forget(self, fingerprints: Iterable[str]) -> None:
         """Drop what was made of certificates of which none is left."""

@@ -8,6 +8,7 @@ import random
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 from headgate.common.sealing import Unseal
 from headgate.gateway.balancing.endpoints import EndpointDirectory
@@ -42,6 +43,7 @@ from headgate.gateway.table.port_routers import PortRouters
 from headgate.gateway.tls import CertificateStore
 from headgate.gateway.tls.fallback_files import FallbackFiles
 from headgate.gateway.tls.metrics import TlsFamilies
+from headgate.gateway.tls.tickets import RatchetFile, SecretFile, TicketKeys
 
 
 class TableUpstreams:
@@ -147,11 +149,16 @@ class ServingParts:
     server: ProxyServer
 
 
-def make_serving(settings: GatewaySettings, table: TableParts) -> ServingParts:
-    """Make what serves by a table, and give its plugins the means to send requests."""
-    certificates = _certificates(settings, ("h2", "http/1.1"))
+def make_serving(settings: GatewaySettings, table: TableParts, ticket_seed: Path | None = None) -> ServingParts:
+    """Make what serves by a table, and give its plugins the means to send requests.
+
+    Raises:
+        SettingsError: the secret of session tickets cannot be used.
+    """
+    tickets = _ticket_keys(settings, ticket_seed)
+    certificates = _certificates(settings, ("h2", "http/1.1"), tickets)
     certificates.set_policies(table.compiler.find_tls, table.compiler.find_certificates)
-    stream_certificates = _certificates(settings, ())
+    stream_certificates = _certificates(settings, (), tickets)
     by_consumer = ConsumerTraffic(settings.max_metric_series) if "apisix" in settings.metric_names else None
     stats, stream_stats, routers = ProxyStats(settings.max_metric_series, by_consumer), StreamStats(), PortRouters()
     access_log = None
@@ -192,10 +199,20 @@ def make_serving(settings: GatewaySettings, table: TableParts) -> ServingParts:
     )
 
 
-def _certificates(settings: GatewaySettings, alpn: tuple[str, ...]) -> CertificateStore:
+def _certificates(settings: GatewaySettings, alpn: tuple[str, ...], tickets: TicketKeys | None) -> CertificateStore:
     return CertificateStore(
-        alpn=alpn, default_key=settings.default_certificate, max_handshakes=settings.proxy_config().max_connections
+        alpn=alpn,
+        default_key=settings.default_certificate,
+        max_handshakes=settings.proxy_config().max_connections,
+        tickets=tickets,
     )
+
+
+def _ticket_keys(settings: GatewaySettings, seed: Path | None) -> TicketKeys | None:
+    """Return the keys that other replicas have too, else those of all workers here; None: there are no others."""
+    if settings.tls_ticket_key_file is not None:
+        return TicketKeys(SecretFile(settings.tls_ticket_key_file))
+    return TicketKeys(RatchetFile(seed)) if seed is not None else None
 
 
 def _fallback_files(settings: GatewaySettings, store: CertificateStore) -> FallbackFiles | None:

@@ -55,7 +55,7 @@ class Worker:
         self._role = role
         self._unseal = load_unsealer(settings).open
         self._table = table = make_table(settings, self._unseal, self._metrics_page)
-        self._serving = serving = make_serving(settings, table)
+        self._serving = serving = make_serving(settings, table, role.ticket_seed)
         self._collectors = make_collectors(settings, table, serving)
         self._metrics = TableMetrics()
         self._announcer = Announcer(self._describe)
