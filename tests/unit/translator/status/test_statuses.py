@@ -195,6 +195,37 @@ async def test_an_object_whose_status_waits_to_be_posted_is_not_looked_into_agai
         await until(lambda: board.condition().status == "True")
 
 
+async def test_what_is_wrong_and_what_was_changed_last_goes_before_all_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    stores = MemoryStores()
+    board = Board(stores, monkeypatch)
+    slowly, post = asyncio.Event(), stores.statuses.post
+
+    async def post_slowly(update: StatusUpdate) -> None:
+        await slowly.wait()
+        await asyncio.sleep(0.001)
+        await post(update)
+
+    monkeypatch.setattr(stores.statuses, "post", post_slowly)
+    many = [ingress(f"i{number}", host=f"h{number}.example") for number in range(10 * status_poster.PARALLEL)]
+    wrong = ingress("wrong", host="wrong.example", service="gone")
+    await fill(stores, *BEHIND, *many, wrong)
+    await serve(stores, Version(1, 1))
+    following = asyncio.create_task(follow(stores))
+    async with running(stores, recovery_wait_s=0) as translator:
+        await until(lambda: translator.output.statuses.pending > len(many) // 2)
+        await stores.log_writer.append(applied(ingress("late", host="late.example", service="gone")))
+        revision = version_of(stores)
+        await until(lambda: version_of(stores) != revision)
+        await asyncio.sleep(0.05)
+        slowly.set()
+        await until(lambda: not translator.output.statuses.pending)
+    following.cancel()
+    names = [update.ref.name for update in board.posted]
+    # The first turn was chosen before anything had come that is more urgent.
+    assert max(names.index("wrong"), names.index("late")) < 3 * status_poster.PARALLEL
+    assert len(names) > len(many)
+
+
 async def test_a_change_elsewhere_is_no_news_of_an_object(monkeypatch: pytest.MonkeyPatch) -> None:
     stores = MemoryStores()
     board = Board(stores, monkeypatch)

@@ -10,6 +10,7 @@ import logging
 import random
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from datetime import UTC, datetime
+from itertools import chain, islice
 
 from headgate.common.errors import StoreError, TooLarge
 from headgate.common.resources import ObjectRef
@@ -55,6 +56,8 @@ class StatusPoster:
         self._doubted: set[ObjectRef] = set()
         """What was posted for these may be lost: it is posted again, also if nothing else is wanted."""
         self._wishes: dict[ObjectRef, tuple[Wish, str | None]] = {}
+        self._urgent: dict[ObjectRef, None] = {}
+        """Of these the ones that go before all others."""
         self._clusters: dict[str, None] = {}
         self._news = asyncio.Event()
         self._read: set[str] = set()
@@ -90,9 +93,11 @@ class StatusPoster:
             self._clusters[cluster] = None
             self._news.set()
 
-    def want(self, ref: ObjectRef, wish: Wish, traceparent: str | None = None) -> None:
-        """Say what is wanted for an object; replaces a wish that waits."""
+    def want(self, ref: ObjectRef, wish: Wish, traceparent: str | None = None, *, is_urgent: bool = False) -> None:
+        """Say what is wanted for an object; replaces a wish that waits. What is urgent goes before all the others."""
         self._wishes[ref] = (wish, traceparent)
+        if is_urgent:
+            self._urgent[ref] = None
         self._waiting.set()
 
     def doubt_board(self) -> None:
@@ -102,6 +107,7 @@ class StatusPoster:
     def give_up(self) -> None:
         """Forget the statuses that wait: another translator posts from now on."""
         self._wishes.clear()
+        self._urgent.clear()
 
     async def run(self) -> None:
         """Post statuses for ever."""
@@ -171,13 +177,9 @@ class StatusPoster:
         """Wishes that can be judged: nothing is posted before it is known what was."""
         if not self._may_post():
             return []
-        due: list[ObjectRef] = []
-        for ref in self._wishes:
-            if ref.cluster in self._read:
-                due.append(ref)
-                if len(due) == PARALLEL:
-                    break
-        return due
+        urgent = (ref for ref in self._urgent if ref.cluster in self._read)
+        others = (ref for ref in self._wishes if ref.cluster in self._read and ref not in self._urgent)
+        return list(islice(chain(urgent, others), PARALLEL))
 
     async def _post_some(self, refs: Iterable[ObjectRef]) -> None:
         results = await asyncio.gather(*(self._post(ref) for ref in refs), return_exceptions=True)
@@ -188,6 +190,7 @@ class StatusPoster:
     async def _post(self, ref: ObjectRef) -> None:
         entry = self._wishes.get(ref)
         if entry is None:
+            self._urgent.pop(ref, None)
             return
         wish, traceparent = entry
         posted = self._update(ref)
@@ -204,6 +207,7 @@ class StatusPoster:
         self._doubted.discard(ref)
         if self._wishes.get(ref) is entry:
             del self._wishes[ref]
+            self._urgent.pop(ref, None)
 
     async def _send(self, update: StatusUpdate) -> None:
         try:

@@ -23,6 +23,8 @@ from headgate.translator.translation import Translation
 
 PATIENCE_S = 5.0
 """Replicas that need longer for a revision are told of as lagging."""
+FEW = 32
+"""Objects that were touched at once, up to this many, are taken for a change that somebody made."""
 SLICE_S = 0.01
 """Work at most this long before other tasks get their turn."""
 
@@ -179,9 +181,13 @@ class Statuses:
         for cluster in sorted(translation.active_clusters | translation.left_out):
             self._poster.watch(cluster)
         refs, self._touched = self._touched, {}
+        # After a start all are touched: those with something wrong go first, and what is changed meanwhile.
+        is_change = len(refs) <= FEW
         breath = time.perf_counter()
         for ref in refs:
-            self._poster.want(ref, self._wish(ref, translation), traceparent)
+            wish = self._wish(ref, translation)
+            is_wrong = self._severities.get(ref) is Severity.ERROR
+            self._poster.want(ref, wish, traceparent, is_urgent=is_change or is_wrong)
             if time.perf_counter() - breath > SLICE_S:
                 await asyncio.sleep(0)
                 breath = time.perf_counter()
