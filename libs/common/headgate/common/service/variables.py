@@ -165,6 +165,7 @@ SETTING_NAMES: Final = frozenset(
         "table",
         "take_status",
         "tls_handshake_timeout_s",
+        "tls_ticket_key_file",
         "trace_share",
         "traefik_allow_cross_namespace",
         "traefik_allow_empty_services",
