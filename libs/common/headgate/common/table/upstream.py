@@ -91,6 +91,9 @@ class Balancing(Entry):
     subset_size: int | None = Field(default=None, ge=1)
     """Hash to a group of so many endpoints, and balance within it at random (ingress-nginx
     `upstream-hash-by-subset`)."""
+    hash_balance_factor: int | None = Field(default=None, ge=101, le=10_000)
+    """With a hashing policy: no endpoint has more requests under way than so many percent of its share of all; further
+    keys go on to the next one (consistent hashing with bounded loads, as HAProxy and Envoy call it)."""
     slow_start_s: float | None = Field(default=None, gt=0)
     """Seconds in which a new endpoint's share grows to its full weight."""
     locality: Literal["none", "zone", "cluster"] = "none"
@@ -104,6 +107,8 @@ class Balancing(Entry):
         hashes = self.policy in (BalancingPolicy.RING_HASH, BalancingPolicy.RENDEZVOUS)
         if bool(self.hash) != hashes:
             raise ValueError(f"policy {self.policy} {'needs' if hashes else 'takes no'} hash")
+        if self.hash_balance_factor is not None and not hashes:
+            raise ValueError(f"policy {self.policy} takes no hash_balance_factor")
         return self
 
 

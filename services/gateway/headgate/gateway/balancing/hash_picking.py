@@ -1,5 +1,6 @@
 """Choosing an endpoint by what the request says."""
 
+import math
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from headgate.gateway.proxy.request_source import RequestSource
 
 Groups = tuple[tuple[Member, ...], ...]
+ADDED_AT_ONCE = 32
+"""Endpoints whose requests a choice adds up, on average."""
 NAMED_AT_ONCE = 1024
 """Endpoints named between two turns of the event loop: about half a millisecond."""
 
@@ -73,6 +76,40 @@ def _name_groups(groups: Groups, subset_size: int | None) -> Steps[list[NamedWei
     return names
 
 
+class LoadBound:
+    """How many requests each endpoint may have under way: a percentage of its share by weight of all that are, in this
+    worker. All are added up again and again, of which a choice pays a bounded part: with many endpoints the sum is
+    some choices old.
+
+    Args:
+        groups: endpoints, of which those that are out have no share.
+        out: who is not to be chosen.
+        percent: above 100.
+    """
+
+    __slots__ = ("_factor", "_left", "_limit", "_slots", "_wait")
+
+    def __init__(self, groups: Groups, out: frozenset[EndpointSlot], percent: int) -> None:
+        members = {member.slot: member.weight for group in groups for member in group if member.slot not in out}
+        self._slots = tuple(members)
+        self._factor = percent / 100 / (sum(members.values()) or 1)
+        self._wait = len(members) // ADDED_AT_ONCE
+        self._left = 0
+        self._limit = 0.0
+        """Of a weight of one."""
+
+    def begin(self) -> None:
+        """Prepare for a choice."""
+        self._left -= 1
+        if self._left < 0:
+            self._limit = self._factor * (sum([slot.active for slot in self._slots]) + 1)
+            self._left = self._wait
+
+    def has_room(self, member: Member) -> bool:
+        """Whether an endpoint may have one more."""
+        return member.slot.active < math.ceil(self._limit * member.weight)
+
+
 class HashPicker:
     """Maps keys to groups of endpoints, and draws within the group.
 
@@ -84,9 +121,10 @@ class HashPicker:
         groups: endpoints, those that are out included.
         out: who is not to be chosen.
         otherwise: for requests without a key.
+        bound: of requests under way; None: there is none.
     """
 
-    __slots__ = ("_draw", "_groups", "_hash", "_otherwise", "_out", "_table")
+    __slots__ = ("_bound", "_draw", "_groups", "_hash", "_otherwise", "_out", "_table")
 
     def __init__(
         self,
@@ -96,6 +134,7 @@ class HashPicker:
         out: frozenset[EndpointSlot],
         otherwise: Picker,
         draw: Callable[[Sequence[Member]], Member],
+        bound: LoadBound | None = None,
     ) -> None:
         self._hash = request_hash
         self._table = table
@@ -103,15 +142,27 @@ class HashPicker:
         self._out = out
         self._otherwise = otherwise
         self._draw = draw
+        self._bound = bound
 
     def choose(self, tried: Collection[EndpointSlot], source: "RequestSource") -> EndpointSlot | None:
         """Find the key's group, or the next one with somebody left."""
         key = self._hash.of(source)
         if key is None:
             return self._otherwise.choose(tried, source)
-        return self._find(key, self._out.union(tried) if tried else self._out) or (
-            self._find(key, self._out) if tried else None
-        )
+        avoided = self._out.union(tried) if tried else self._out
+        if self._bound is not None and (found := self._find_with_room(key, avoided, self._bound)) is not None:
+            return found
+        return self._find(key, avoided) or (self._find(key, self._out) if tried else None)
+
+    def _find_with_room(self, key: int, avoided: frozenset[EndpointSlot], bound: LoadBound) -> EndpointSlot | None:
+        """Find the first group with an endpoint that may have one more; None: none may, as the sum is too old."""
+        bound.begin()
+
+        def left(index: int) -> list[Member]:
+            return [one for one in self._groups[index] if one.slot not in avoided and bound.has_room(one)]
+
+        found = self._table.find(key, lambda index: not left(index))
+        return self._draw(left(found)).slot if found is not None else None
 
     def _find(self, key: int, avoided: frozenset[EndpointSlot]) -> EndpointSlot | None:
         groups = self._groups

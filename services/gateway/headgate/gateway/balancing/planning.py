@@ -10,7 +10,7 @@ from weakref import WeakSet
 from headgate.common.table import Balancing, BalancingPolicy
 from headgate.gateway.balancing.deadline_turns import turns_by_weight
 from headgate.gateway.balancing.endpoints import EndpointSlot
-from headgate.gateway.balancing.hash_picking import HashedMembers, HashPicker, hash_members
+from headgate.gateway.balancing.hash_picking import HashedMembers, HashPicker, LoadBound, hash_members
 from headgate.gateway.balancing.hashing import RequestHash, level_of
 from headgate.gateway.balancing.levels import LevelLoad, share_load
 from headgate.gateway.balancing.picking import (
@@ -294,7 +294,9 @@ class Planner:
         groups, _, table = self._hashed[rank]
         otherwise = RoundRobinPicker(turns_by_weight(available, self._offset))
         request_hash = self._hash or RequestHash(())
-        return HashPicker(request_hash, table, groups, out, otherwise, functools.partial(_draw, self._chance))
+        percent = self._balancing.hash_balance_factor
+        bound = LoadBound(groups, out, percent) if percent is not None else None
+        return HashPicker(request_hash, table, groups, out, otherwise, functools.partial(_draw, self._chance), bound)
 
 
 def _count_fit(members: Sequence[Member], out: frozenset[EndpointSlot]) -> int:

@@ -127,6 +127,16 @@ _BALANCING = (
         example="3",
     ),
     Annotation(
+        name="hash-balance-factor",
+        sets="balancing.hash_balance_factor",
+        read=texts.whole(101, 10_000),
+        value="101 to 10000, percent",
+        default="none",
+        does="No endpoint has more requests under way than so many percent of its share of all; further keys go on to "
+        "the next one.",
+        example="150",
+    ),
+    Annotation(
         name="slow-start",
         sets="balancing.slow_start_s",
         read=texts.duration,

@@ -18,6 +18,7 @@ from headgate.translator.manifests.patches import UpstreamPatch
 from headgate.translator.manifests.reading import as_text, creation_time, metadata
 
 _HASHING = (BalancingPolicy.RING_HASH, BalancingPolicy.RENDEZVOUS)
+_ONLY_HASHING = {"subset_size": "hash-subset-size", "hash_balance_factor": "hash-balance-factor"}
 _OVER_TLS = (BackendProtocol.HTTPS, BackendProtocol.H2)
 _EJECTIONS_AT_MOST = 10
 
@@ -104,9 +105,10 @@ def _balancing(reading: Reading) -> Balancing | None:
     if "hash" in written and policy not in _HASHING:
         reading.refuse("hash-by", f"must be together with load-balance ring-hash or rendezvous, but that is {policy}")
         del written["hash"]
-    if "subset_size" in written and policy not in _HASHING:
-        reading.refuse("hash-subset-size", "must be together with hash-by and load-balance ring-hash or rendezvous")
-        del written["subset_size"]
+    for field, name in _ONLY_HASHING.items():
+        if field in written and policy not in _HASHING:
+            reading.refuse(name, "must be together with hash-by and load-balance ring-hash or rendezvous")
+            del written[field]
     return Balancing(**written | {"policy": policy}) if written else None
 
 
