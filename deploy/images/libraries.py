@@ -10,6 +10,7 @@ of compiled modules: zstandard, uvloop and brotli come with it, and are a tenth 
 """
 
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -85,10 +86,17 @@ def pip(command: str, *arguments: str) -> None:
     subprocess.run([sys.executable, "-m", "pip", command, "--quiet", *arguments], check=True)  # noqa: S603 - all of it is ours
 
 
-def strip(folder: Path) -> None:
-    """Take away what only debuggers read."""
-    modules = [str(path) for path in folder.rglob("*.so*") if path.is_file()]
+def slim(folder: Path) -> None:
+    """Take away what only debuggers read, and the sources that the wheel of PCRE2 brings along."""
+    shutil.rmtree(folder / "src", ignore_errors=True)
+    modules = [str(path) for path in folder.rglob("*.so*") if path.is_file() and is_elf(path)]
     subprocess.run(["strip", "--strip-debug", *modules], check=True)  # noqa: S603, S607 - the image's own
+
+
+def is_elf(path: Path) -> bool:
+    """Whether a file is a module, and is not merely called like one."""
+    with path.open("rb") as file:
+        return file.read(4) == b"\x7fELF"
 
 
 def main(step: str, *arguments: str) -> None:
@@ -102,7 +110,7 @@ def main(step: str, *arguments: str) -> None:
         into = ["--target", str(target)] if target else []
         pip("install", "--no-index", "--find-links", str(WHEELS), *into, *requirements)
     if target:
-        strip(target)
+        slim(target)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """What the Dockerfile runs: the choice of libraries for an image, and the health check."""
 
+import importlib
 import importlib.util
 import shutil
 import socket
@@ -133,3 +134,14 @@ def test_a_site_that_closes_without_an_answer_is_not_well(healthcheck: str) -> N
 @pytest.mark.parametrize("arguments", [("healthz",), ("/", "none"), ("/", "0"), ("/", "65536"), ("/", "1", "2")])
 def test_a_call_that_cannot_be_meant_is_a_mistake(healthcheck: str, arguments: tuple[str, ...]) -> None:
     assert check(healthcheck, *arguments) == (2, "usage: healthcheck [PATH [PORT]]")
+
+
+def test_files_that_are_merely_called_like_modules_are_not_stripped(tmp_path: Path) -> None:
+    """The wheel of PCRE2 has lists of files that end in `.so`, on which `strip` fails."""
+    (tmp_path / "src" / "libpcre2").mkdir(parents=True)
+    (tmp_path / "src" / "libpcre2" / "manifest-libpcre2-8.so").write_text("a list")
+    (tmp_path / "list.so").write_text("another")
+    module = shutil.copy(importlib.import_module("_ctypes").__file__ or "", tmp_path / "module.so")
+    assert libraries.is_elf(Path(module))
+    libraries.slim(tmp_path)
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["list.so", "module.so"]
