@@ -24,6 +24,7 @@ _PROXY = ProxyConfig()
 _MARGIN_S = 1.0
 """Of the grace period, kept for closing the bus and the files."""
 
+TraceFormat = Literal["tracecontext", "b3", "b3multi"]
 MetricNames = Literal["headgate", "apisix", "ingress-nginx"]
 
 
@@ -119,6 +120,11 @@ class GatewaySettings(StoreSettings):
         le=1,
         description="Share of the requests without trace context that begin a trace, where their route says nothing "
         "else; 0 by default. Traces need otlp_endpoint.",
+    )
+    trace_propagation: tuple[TraceFormat, ...] = Field(
+        default=("tracecontext",),
+        description="Formats of trace context, of which the first that a request has is read, and endpoints get all: "
+        "tracecontext (W3C), b3 (one header of Zipkin), b3multi (its several), as OTEL_PROPAGATORS has them.",
     )
     max_metric_series: int = Field(
         default=MAX_SERIES,
@@ -298,6 +304,13 @@ class GatewaySettings(StoreSettings):
             return LogFormat(self.access_log_format, as_json=self.access_log == "json")
         except BadFormat as error:
             raise ValueError(f"access_log_format: {error}") from error
+
+    @field_validator("trace_propagation")
+    @classmethod
+    def _check_propagation(cls, values: tuple[TraceFormat, ...]) -> tuple[TraceFormat, ...]:
+        if not values or len(set(values)) < len(values):
+            raise ValueError("must name at least one format, each once: tracecontext, b3, b3multi")
+        return values
 
     @field_validator("metric_names", mode="before")
     @classmethod

@@ -13,7 +13,8 @@ from fakes.gateway.proxied import OK, Proxied, answering, proxied
 from fakes.peers.http2 import http2_client
 from fakes.peers.http2 import request as h2_request
 from headgate.common.service.telemetry import configure_telemetry
-from headgate.gateway.observability.tracing import Tracing, read_parent
+from headgate.gateway.observability.trace_context import Propagation
+from headgate.gateway.observability.tracing import Tracing
 from headgate.gateway.proxy.policies import RetryPolicy, RoutePolicies
 
 TRACE_ID = "4bf92f3577b34da6a3ce929d0e0e4736"
@@ -35,8 +36,9 @@ def request(*lines: bytes, path: bytes = b"/x?y=1") -> bytes:
     return b"GET %b HTTP/1.1\r\nHost: a\r\nUser-Agent: it\r\n%b%b" % (path, b"".join(lines), CLOSE)
 
 
-def trace(proxy: Proxied, share: float = 0.0) -> None:
-    proxy.server.context.tracing = Tracing(share, lambda: 0.5)
+def trace(proxy: Proxied, share: float = 0.0, *formats: str) -> None:
+    propagation = Propagation(formats) if formats else None
+    proxy.server.context.tracing = Tracing(share, propagation, lambda: 0.5)
 
 
 def traceparent(head: bytes) -> bytes:
@@ -264,15 +266,81 @@ async def test_an_unknown_method_does_not_become_the_name_of_a_span(exported: In
     ],
 )
 def test_a_malformed_parent_is_none(value: bytes) -> None:
-    assert read_parent(b"traceparent: %b\r\n" % value) is None
+    assert Propagation().read(b"traceparent: %b\r\n" % value) is None
 
 
 def test_two_parents_are_none() -> None:
-    assert read_parent(b"traceparent: %b\r\n" % SAMPLED * 2) is None
+    assert Propagation().read(b"traceparent: %b\r\n" % SAMPLED * 2) is None
 
 
 def test_a_later_version_is_read_as_far_as_it_is_known() -> None:
-    parent = read_parent(b"TraceParent:  01%b-more \r\n" % SAMPLED[2:])
+    parent = Propagation().read(b"TraceParent:  01%b-more \r\n" % SAMPLED[2:])
     assert parent is not None
     assert format(parent.trace_id, "032x") == TRACE_ID
     assert parent.trace_flags.sampled
+
+
+@pytest.mark.parametrize(
+    ("lines", "is_traced"),
+    [
+        (f"b3: {TRACE_ID}-{SPAN_ID}-1-0000000000000001\r\n", True),
+        (f"B3: {TRACE_ID[16:]}-{SPAN_ID}-d\r\n", True),
+        (f"X-B3-TraceId: {TRACE_ID}\r\nX-B3-SpanId: {SPAN_ID}\r\nX-B3-Sampled: 1\r\n", True),
+        (f"X-B3-TraceId: {TRACE_ID}\r\nX-B3-SpanId: {SPAN_ID}\r\nX-B3-Flags: 1\r\n", True),
+        (f"b3: {TRACE_ID}-{SPAN_ID}-0\r\n", False),
+        (f"b3: {TRACE_ID}-{SPAN_ID}\r\n", False),
+        ("b3: 0\r\n", False),
+        ("X-B3-Sampled: 0\r\n", False),
+        (f"X-B3-TraceId: {TRACE_ID}\r\nX-B3-SpanId: {SPAN_ID}\r\nX-B3-Sampled: 0\r\n", False),
+    ],
+)
+async def test_b3_goes_on_in_the_formats_that_are_wanted(
+    exported: InMemorySpanExporter, lines: str, is_traced: bool
+) -> None:
+    async with proxied(answering(OK)) as proxy:
+        trace(proxy, 1.0, "tracecontext", "b3", "b3multi")
+        await proxy.talk(request(lines.encode()))
+        [head] = proxy.origin.heads
+    if not is_traced:
+        assert exported.get_finished_spans() == ()
+        assert all(line in head for line in lines.encode().splitlines())
+        return
+    server, [client] = spans(exported)
+    assert server.parent is not None
+    assert format(server.parent.span_id, "016x") == SPAN_ID
+    assert format(client.context.trace_id, "032x").endswith(TRACE_ID[16:])
+    trace_id, span_id = f"{client.context.trace_id:032x}".encode(), f"{client.context.span_id:016x}".encode()
+    assert traceparent(head) == b"00-%b-%b-01" % (trace_id, span_id)
+    written = head.lower()
+    for line in (
+        b"b3: %b-%b-1" % (trace_id, span_id),
+        b"x-b3-traceid: " + trace_id,
+        b"x-b3-spanid: " + span_id,
+        b"x-b3-sampled: 1",
+    ):
+        assert written.count(b"\r\n%b\r\n" % line) == 1
+    assert written.count(b"\r\nb3:") == 1
+    assert b"x-b3-flags" not in written
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "b3: nonsense\r\n",
+        f"b3: {TRACE_ID}-{SPAN_ID}-1\r\nb3: {TRACE_ID}-{SPAN_ID}-1\r\n",
+        f"b3: {'0' * 32}-{SPAN_ID}-1\r\n",
+        f"X-B3-TraceId: {TRACE_ID}\r\nX-B3-Sampled: 1\r\n",
+        f"X-B3-TraceId: {TRACE_ID[:-1]}\r\nX-B3-SpanId: {SPAN_ID}\r\nX-B3-Sampled: 1\r\n",
+        f"traceparent: {SAMPLED.decode()}\r\n",
+    ],
+)
+def test_what_is_no_b3_is_none(lines: str) -> None:
+    assert Propagation(("b3", "b3multi")).read(lines.encode()) is None
+
+
+def test_the_first_format_that_is_there_counts() -> None:
+    lines = f"b3: {'1' * 32}-{'2' * 16}-1\r\ntraceparent: {SAMPLED.decode()}\r\n".encode()
+    w3c, b3 = Propagation(("tracecontext", "b3")).read(lines), Propagation(("b3", "tracecontext")).read(lines)
+    assert w3c is not None
+    assert b3 is not None
+    assert (format(w3c.trace_id, "032x"), format(b3.trace_id, "032x")) == (TRACE_ID, "1" * 32)

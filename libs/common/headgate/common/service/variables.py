@@ -166,6 +166,7 @@ SETTING_NAMES: Final = frozenset(
         "take_status",
         "tls_handshake_timeout_s",
         "tls_ticket_key_file",
+        "trace_propagation",
         "trace_share",
         "traefik_allow_cross_namespace",
         "traefik_allow_empty_services",

@@ -1,6 +1,6 @@
-"""Traces of requests, with W3C trace context (https://www.w3.org/TR/trace-context/).
+"""Traces of requests, with the trace context that they bring (`trace_context`).
 
-A request that comes with a sampled `traceparent` is traced as a part of its trace. One that comes with an unsampled one
+A request that comes with a sampled one is traced as a part of its trace. One that comes with an unsampled one
 is not, and its header goes to the upstream as it is. One that comes with none, or with one that cannot be read, begins
 a trace by lot: the route's share, or else the gateway's. On a route that does not heed the flag, the lot falls for
 requests with trace context too, and for all of one trace alike.
@@ -11,17 +11,16 @@ from a thread of the SDK's.
 """
 
 import random
-import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.trace import NonRecordingSpan, Span, SpanContext, SpanKind, Status, StatusCode, TraceFlags
-from opentelemetry.trace.span import TraceState
 from opentelemetry.util.types import AttributeValue
 
 from headgate.common.service.telemetry import tracer
+from headgate.gateway.observability.trace_context import Propagation
 from headgate.gateway.plugins.interface.messages import Request
 from headgate.gateway.plugins.interface.variables import variable
 from headgate.gateway.plugins.runtime.requests import request_of
@@ -32,32 +31,22 @@ if TYPE_CHECKING:
     from headgate.gateway.proxy.policies import RoutePolicies
     from headgate.gateway.proxy.seam import RouteTarget
 
-_PARENTS = re.compile(rb"(?im)^traceparent:[ \t]*([^\r\n]*?)[ \t]*\r\n")
-_STATES = re.compile(rb"(?im)^tracestate:[ \t]*([^\r\n]*?)[ \t]*\r\n")
-_PARENT = re.compile(rb"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
 _LOW_64_BITS = (1 << 64) - 1
 _METHODS = frozenset({"CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE", "QUERY"})
 """All others are `_OTHER`, as the conventions want the attribute to have few values."""
 
 
-def read_parent(lines: bytes) -> SpanContext | None:
-    """Read the trace context in header lines; None: there is none that is valid."""
-    values = _PARENTS.findall(lines)
-    found = _PARENT.fullmatch(values[0]) if len(values) == 1 else None
-    if found is None:
-        return None
-    version, trace_id, span_id, flags, rest = found.groups()
-    if version == b"ff" or (version == b"00" and rest):
-        return None
-    state = TraceState.from_header([value.decode("latin-1") for value in _STATES.findall(lines)])
-    context = SpanContext(int(trace_id, 16), int(span_id, 16), True, TraceFlags(int(flags, 16) & 3), state)
-    return context if context.is_valid else None
-
-
 class RequestTrace:
     """The spans of one request; the proxy's `RequestTrace`."""
 
-    def __init__(self, exchange: "ActiveRequest", route: "RouteTarget | None", parent: SpanContext | None) -> None:
+    def __init__(
+        self,
+        exchange: "ActiveRequest",
+        route: "RouteTarget | None",
+        parent: SpanContext | None,
+        propagation: Propagation,
+    ) -> None:
+        self._propagation = propagation
         self._tracer = tracer(__name__)
         self._keeps_state = parent is not None
         context = trace.set_span_in_context(NonRecordingSpan(_sampled(parent)), Context()) if parent else Context()
@@ -105,15 +94,7 @@ class RequestTrace:
     def headed(self, lines: bytes) -> bytes:
         """Return header lines for an endpoint with the attempt as the parent of what it does."""
         assert self._attempt is not None
-        context = self._attempt.get_span_context()
-        lines = _PARENTS.sub(b"", lines)
-        if not self._keeps_state:
-            lines = _STATES.sub(b"", lines)
-        return lines + b"traceparent: 00-%032x-%016x-%02x\r\n" % (
-            context.trace_id,
-            context.span_id,
-            context.trace_flags,
-        )
+        return self._propagation.write(lines, self._attempt.get_span_context(), keeps_state=self._keeps_state)
 
     def end_attempt(self, status: int, error: str) -> None:
         """End the attempt under way, if any, with the status of its answer, or 0 and what went wrong."""
@@ -198,20 +179,29 @@ class Tracing:
 
     Args:
         share: of the requests without trace context, for routes that say nothing else.
+        propagation: the formats of trace context; W3C's by default.
         chance: gives numbers from 0 up to 1.
     """
 
-    def __init__(self, share: float, chance: Callable[[], float] = random.random) -> None:
+    def __init__(
+        self, share: float, propagation: Propagation | None = None, chance: Callable[[], float] = random.random
+    ) -> None:
+        self._propagation = propagation or Propagation()
         self._share = share
         self._chance = chance
 
     def begin(self, exchange: "ActiveRequest", route: "RouteTarget | None") -> RequestTrace | None:
         """Begin to trace a request; None: it is not traced."""
-        parent = read_parent(exchange.fields.lines)
+        parent = self._propagation.read(exchange.fields.lines)
         policies = route.policies if route is not None else None
         if parent is not None and (policies is None or policies.trace_heeds_parent):
-            return RequestTrace(exchange, route, parent) if parent.trace_flags.sampled else None
+            return self._trace(exchange, route, parent) if parent.trace_flags.sampled else None
         share = policies.trace_share if policies is not None else None
         # Of a trace all that ask for the same share decide the same, as OpenTelemetry's TraceIdRatioBased has it.
         drawn = self._chance() if parent is None else (parent.trace_id & _LOW_64_BITS) / (1 << 64)
-        return RequestTrace(exchange, route, parent) if drawn < (self._share if share is None else share) else None
+        return self._trace(exchange, route, parent) if drawn < (self._share if share is None else share) else None
+
+    def _trace(
+        self, exchange: "ActiveRequest", route: "RouteTarget | None", parent: SpanContext | None
+    ) -> RequestTrace:
+        return RequestTrace(exchange, route, parent, self._propagation)

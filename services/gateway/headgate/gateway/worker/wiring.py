@@ -25,6 +25,7 @@ from headgate.gateway.observability.access_log import AccessLog
 from headgate.gateway.observability.apisix_metrics import ApisixFamilies
 from headgate.gateway.observability.ingress_nginx_metrics import IngressNginxFamilies
 from headgate.gateway.observability.metrics import ProxyCollector
+from headgate.gateway.observability.trace_context import Propagation
 from headgate.gateway.observability.tracing import Tracing
 from headgate.gateway.observability.traffic_metrics import EndpointFamilies, RouteFamilies
 from headgate.gateway.plugins.interface import ConsumerDirectory, Endpoints, Request, Response
@@ -183,7 +184,9 @@ def make_serving(settings: GatewaySettings, table: TableParts, ticket_seed: Path
         access_log,
         streams,
         proxy_protocol=settings.proxy_protocol,
-        tracing=Tracing(settings.trace_share) if settings.otlp_endpoint else None,
+        tracing=Tracing(settings.trace_share, Propagation(settings.trace_propagation))
+        if settings.otlp_endpoint
+        else None,
     )
     table.upstreams.bind(table.compiler, server.calls(table.compiler.find_endpoints))
     return ServingParts(
