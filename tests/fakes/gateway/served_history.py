@@ -8,7 +8,7 @@ async with served_history() as history:
 import asyncio
 import io
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager, redirect_stderr, redirect_stdout, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, redirect_stderr, redirect_stdout, suppress
 from typing import Any
 
 from fakes.command import Answer
@@ -16,6 +16,8 @@ from fakes.stores.nats import real_bus
 from fakes.translator.deltas import applied, deleted, ref_of
 from fakes.translator.loop import fill, running
 from headgate.cli.__main__ import main
+from headgate.common.bus.connection import Bus
+from headgate.common.bus.planning import PlanAnswering, Planner
 from headgate.common.deltas import Author, Delta, last_good_subject
 from headgate.common.errors import StoreUnavailable
 from headgate.common.service.tasks import cancel
@@ -25,6 +27,7 @@ from headgate.common.stores.nats.log import delta_stream
 from headgate.common.stores.reading import read_entries
 from headgate.common.table import TableEntry, entry_key
 from headgate.common.traffic import TrafficSummary
+from headgate.translator.planning.desk import PlanningDesk
 
 BOUND_S = 60.0
 
@@ -134,13 +137,27 @@ class History:
 
 
 @asynccontextmanager
-async def served_history(*manifests: Any, **settings: Any) -> AsyncIterator[History]:
-    """Serve the table that some objects of cluster `a` make."""
+async def served_history(*manifests: Any, plans: bool = False, **settings: Any) -> AsyncIterator[History]:
+    """Serve the table that some objects of cluster `a` make; `plans`: by a translator that answers about plans."""
     async with empty_history() as history:
         await fill(history.stores, *manifests)
-        async with running(history.stores, **settings):
+        async with running(history.stores, **settings) as translator, AsyncExitStack() as stacked:
+            if plans:
+                await stacked.enter_async_context(planning(history.stores.bus, PlanningDesk(translator).plan))
             await history.until(lambda _: True)
             yield history
+
+
+@asynccontextmanager
+async def planning(bus: Bus, plan: Planner) -> AsyncIterator[None]:
+    """Answer questions about plans of the table `default`."""
+    answering = asyncio.create_task(PlanAnswering(bus, "default", plan).run())
+    try:
+        await asyncio.sleep(0)  # in which it subscribes
+        await bus.nc.flush()
+        yield
+    finally:
+        await cancel(answering)
 
 
 @asynccontextmanager

@@ -9,10 +9,22 @@ import pytest
 from fakes.gateway.served_history import History, empty_history, served_history
 from fakes.translator.deltas import applied, endpoint_slice, ingress, ingress_class, service, tls_secret
 from fakes.translator.loop import KINDS, NOW, fill
-from headgate.cli.commands import plan as plan_module
+from headgate.cli.offline import planning as planning_module
 from headgate.common.deltas import ClusterAnnouncement
 
 BASE = (service(), endpoint_slice("web", "10.0.0.1"), ingress("web", host="a.example", created="2024-01-01T00:00:00Z"))
+
+
+async def refuse_to_read(*_: object) -> None:
+    raise AssertionError("this takes long where there are 10,000 routes")
+
+
+@pytest.fixture(params=[False, True], ids=["from the log", "by a translator"])
+def answers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether a translator answers; then the log is not read."""
+    if request.param:
+        monkeypatch.setattr(planning_module, "read_world", refuse_to_read)
+    return bool(request.param)
 
 
 def write(folder: Path, *manifests: Any, name: str = "planned.json") -> str:
@@ -27,15 +39,15 @@ def stripped(manifest: Any) -> Any:
     return {**manifest, "metadata": metadata}
 
 
-async def test_what_is_served_already_makes_no_difference(tmp_path: Path) -> None:
-    async with served_history(*BASE) as history:
+async def test_what_is_served_already_makes_no_difference(answers: bool, tmp_path: Path) -> None:
+    async with served_history(*BASE, plans=answers) as history:
         answer = await history.ask("plan", write(tmp_path, *map(stripped, BASE)))
         assert answer.out == "no difference between table default and with these manifests\n"
         assert answer.err == ""
 
 
-async def test_a_change_is_shown_and_exit_code_1_and_nothing_is_changed(tmp_path: Path) -> None:
-    async with served_history(*BASE) as history:
+async def test_a_change_is_shown_and_exit_code_1_and_nothing_is_changed(answers: bool, tmp_path: Path) -> None:
+    async with served_history(*BASE, plans=answers) as history:
         before = await history.manifest()
         changed = [stripped(ingress("web", host="a.example", path="/shop")), stripped(ingress("new", host="b.example"))]
         shown = (await history.ask("plan", write(tmp_path, *changed), code=1)).out
@@ -45,8 +57,8 @@ async def test_a_change_is_shown_and_exit_code_1_and_nothing_is_changed(tmp_path
         assert await history.manifest() == before
 
 
-async def test_what_is_planned_is_what_applying_does(tmp_path: Path) -> None:
-    async with served_history(*BASE, tls_secret("tls", "b.example")) as history:
+async def test_what_is_planned_is_what_applying_does(answers: bool, tmp_path: Path) -> None:
+    async with served_history(*BASE, tls_secret("tls", "b.example"), plans=answers) as history:
         secured = ingress("new", host="b.example")
         secured["spec"]["tls"] = [{"hosts": ["b.example"], "secretName": "tls"}]
         weighed = ingress("web", host="a.example", annotations={"headgate.dev/max-body": "1m"})
@@ -64,10 +76,10 @@ async def test_what_is_planned_is_what_applying_does(tmp_path: Path) -> None:
         assert {change["kind"] for change in planned["changes"]} >= {"host", "route", "certificate", "upstream"}
 
 
-async def test_who_takes_a_route_over_and_which_guards_go_is_said(tmp_path: Path) -> None:
+async def test_who_takes_a_route_over_and_which_guards_go_is_said(answers: bool, tmp_path: Path) -> None:
     guards = {"headgate.dev/plugins": json.dumps([{"name": "ip-restriction", "config": {"whitelist": ["192.0.2.1"]}}])}
     mine = ingress("web", host="a.example", annotations=guards, created="2024-01-01T00:00:00Z")
-    async with served_history(*BASE[:2], mine) as history:
+    async with served_history(*BASE[:2], mine, plans=answers) as history:
         open_now = stripped(ingress("web", host="a.example"))
         (remark,) = (await history.ask("plan", "--json", write(tmp_path, open_now), code=1)).json["remarks"]
         assert remark == "a.example / prefix loses ip-restriction, which may keep requests out"
@@ -82,23 +94,25 @@ async def test_who_takes_a_route_over_and_which_guards_go_is_said(tmp_path: Path
     assert "to Ingress other/web" in shown
 
 
-async def test_backends_that_only_the_cluster_has_are_found(tmp_path: Path) -> None:
-    async with served_history(*BASE) as history:
+async def test_backends_that_only_the_cluster_has_are_found(answers: bool, tmp_path: Path) -> None:
+    async with served_history(*BASE, plans=answers) as history:
         answer = await history.ask("plan", "--json", write(tmp_path, ingress("new", host="b.example")), code=1)
         assert answer.json["findings"] == []
         assert answer.json["counts"] == {"host": {"added": 1}, "route": {"added": 1}}
 
 
-async def test_errors_are_named_with_their_place_and_exit_code_2(tmp_path: Path) -> None:
-    async with served_history(*BASE) as history:
+async def test_errors_are_named_with_their_place_and_exit_code_2(answers: bool, tmp_path: Path) -> None:
+    async with served_history(*BASE, plans=answers) as history:
         path = write(tmp_path, ingress("new", host="b.example", service="gone"))
         answer = await history.ask("plan", path, code=2)
         assert f"{path}:1: error: Ingress default/new: spec.rules[0].http.paths[0].backend.service.name:" in answer.err
         assert "+ host b.example" in answer.out
 
 
-async def test_an_update_with_errors_leaves_its_last_good_version_in_force_in_the_plan_too(tmp_path: Path) -> None:
-    async with served_history(*BASE) as history:
+async def test_an_update_with_errors_leaves_its_last_good_version_in_force_in_the_plan_too(
+    answers: bool, tmp_path: Path
+) -> None:
+    async with served_history(*BASE, plans=answers) as history:
         path = write(tmp_path, ingress("web", host="a.example", path="no-slash"))
         answer = await history.ask("plan", path, code=2)
         assert answer.out.startswith("no difference")
@@ -108,9 +122,9 @@ async def test_an_update_with_errors_leaves_its_last_good_version_in_force_in_th
 
 @pytest.mark.parametrize("versions_with_errors", [1, 12])
 async def test_what_is_served_of_an_object_with_errors_is_its_last_good_version(
-    tmp_path: Path, versions_with_errors: int
+    answers: bool, tmp_path: Path, versions_with_errors: int
 ) -> None:
-    async with served_history(*BASE, ingress("good", host="b.example", path="/old")) as history:
+    async with served_history(*BASE, ingress("good", host="b.example", path="/old"), plans=answers) as history:
         for number in range(versions_with_errors):
             await history.append(applied(ingress("good", host="b.example", path=f"bad{number}")))
         await history.say(ingress("more", host="c.example"))
@@ -132,22 +146,22 @@ async def test_the_last_good_version_is_found_in_the_log_that_no_translator_has_
         assert "- route /old prefix  (Ingress a/default/good)" in shown
 
 
-async def test_an_object_of_another_class_is_named_with_the_reason(tmp_path: Path) -> None:
-    async with served_history(*BASE) as history:
+async def test_an_object_of_another_class_is_named_with_the_reason(answers: bool, tmp_path: Path) -> None:
+    async with served_history(*BASE, plans=answers) as history:
         answer = await history.ask("plan", write(tmp_path, ingress("new", host="b.example", class_name="nginx")))
         assert "not ours" in answer.err
         assert "no difference" in answer.out
 
 
-async def test_classes_of_the_cluster_count(tmp_path: Path) -> None:
-    async with served_history(*BASE, ingress_class("edge")) as history:
+async def test_classes_of_the_cluster_count(answers: bool, tmp_path: Path) -> None:
+    async with served_history(*BASE, ingress_class("edge"), plans=answers) as history:
         path = write(tmp_path, ingress("new", host="b.example", class_name="edge"))
         assert "+ host b.example" in (await history.ask("plan", path, code=1)).out
 
 
-async def test_the_age_of_an_object_stays_so_that_it_wins_as_before(tmp_path: Path) -> None:
+async def test_the_age_of_an_object_stays_so_that_it_wins_as_before(answers: bool, tmp_path: Path) -> None:
     younger = ingress("younger", host="a.example", created="2025-01-01T00:00:00Z")
-    async with served_history(*BASE, younger) as history:
+    async with served_history(*BASE, younger, plans=answers) as history:
         edited = {**stripped(ingress("web", host="a.example")), "kind": "Ingress"}
         edited["metadata"]["annotations"] = {"headgate.dev/read-timeout": "5s"}
         found = (await history.ask("plan", "--json", write(tmp_path, edited), code=None)).json
@@ -155,8 +169,10 @@ async def test_the_age_of_an_object_stays_so_that_it_wins_as_before(tmp_path: Pa
         assert (change["source"], change["fields"][0]["field"]) == ("Ingress a/default/web", "timeouts.read_s")
 
 
-async def test_a_new_object_is_the_youngest_in_a_cluster_and_the_oldest_in_a_folder(tmp_path: Path) -> None:
-    async with served_history(*BASE) as history:
+async def test_a_new_object_is_the_youngest_in_a_cluster_and_the_oldest_in_a_folder(
+    answers: bool, tmp_path: Path
+) -> None:
+    async with served_history(*BASE, plans=answers) as history:
         path = write(tmp_path, stripped(ingress("aaa", host="a.example")))
         found = (await history.ask("plan", "--json", path, code=None)).json
         assert [change["source"] for change in found["changes"]] == ["Ingress a/default/aaa"]
@@ -179,8 +195,8 @@ async def test_pruning_takes_away_what_is_not_there(tmp_path: Path) -> None:
         ]
 
 
-async def test_a_pinned_table_is_told_of_and_the_live_one_compared(tmp_path: Path) -> None:
-    async with served_history(*BASE) as history:
+async def test_a_pinned_table_is_told_of_and_the_live_one_compared(answers: bool, tmp_path: Path) -> None:
+    async with served_history(*BASE, plans=answers) as history:
         await history.say(ingress("more", host="b.example"))
         await history.ask("rollback", "HEAD~1")
         answer = await history.ask("plan", write(tmp_path, stripped(ingress("more", host="b.example"))))
@@ -195,8 +211,8 @@ async def test_settings_unlike_the_translators_are_told_of(tmp_path: Path) -> No
         assert "are its settings" in answer.out
 
 
-async def test_of_several_clusters_one_has_to_be_named(tmp_path: Path) -> None:
-    async with served_history(*BASE) as history:
+async def test_of_several_clusters_one_has_to_be_named(answers: bool, tmp_path: Path) -> None:
+    async with served_history(*BASE, plans=answers) as history:
         await fill(history.stores, ingress("web", host="b.example"), cluster="b")
         path = write(tmp_path, ingress("new", host="c.example"))
         answer = await history.ask("plan", path, code=2)
@@ -237,8 +253,8 @@ async def test_no_server_is_one_line_with_exit_code_3(tmp_path: Path) -> None:
     assert answer.err == "headgate: no NATS server answers at nats://127.0.0.1:1: start it, or give --nats-url URL\n"
 
 
-async def test_a_plan_for_a_table_is_made_of_what_the_table_selects(tmp_path: Path) -> None:
-    async with served_history(*BASE, namespaces=["default"]) as history:
+async def test_a_plan_for_a_table_is_made_of_what_the_table_selects(answers: bool, tmp_path: Path) -> None:
+    async with served_history(*BASE, namespaces=["default"], plans=answers) as history:
         elsewhere = ingress("new", namespace="shop", host="b.example")
         answer = await history.ask("plan", write(tmp_path, elsewhere))
         assert answer.err.endswith("Ingress shop/new: not ours: namespace 'shop' is not in the table\n")
@@ -250,10 +266,7 @@ async def test_a_plan_for_a_table_is_made_of_what_the_table_selects(tmp_path: Pa
 async def test_what_is_missing_is_asked_for_before_the_log_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def read_world(*_: object) -> None:
-        raise AssertionError("this takes half a minute where there are 10,000 routes")
-
-    monkeypatch.setattr(plan_module, "read_world", read_world)
+    monkeypatch.setattr(planning_module, "read_world", refuse_to_read)
     async with served_history(*BASE) as history:
         await fill(history.stores, service(), cluster="b")
         answer = await history.ask("plan", write(tmp_path, ingress("new")), code=2)

@@ -100,14 +100,15 @@ async def test_every_service_does_its_work_with_the_rights_of_its_own(cluster: N
                 async with asyncio.timeout(BOUND_S):
                     while "Service default/nothing not found" not in log.read_text():  # noqa: ASYNC110 - a log has no event
                         await asyncio.sleep(0.05)
-                await check_commands(cluster)
+                write(tmp_path, "planned.yaml", ingress("planned", "planned.example", "web"))
+                await check_commands(cluster, str(tmp_path / "planned.yaml"))
                 await check_changes(cluster)
             replica.terminate()
             assert await replica.wait() == 0
     assert "does not permit" not in log.read_text(), log.read_text()
 
 
-async def check_commands(cluster: NatsCluster) -> None:
+async def check_commands(cluster: NatsCluster, planned: str) -> None:
     """What the console and commands that only ask do."""
     status = json.loads(await ask(cluster, "status", "--json"))
     assert [one["replica"] for one in status["gateways"]] == ["gw.1"]
@@ -116,6 +117,8 @@ async def check_commands(cluster: NatsCluster) -> None:
     assert len(revisions) >= 3
     first, last = (".".join(map(str, revisions[place]["version"])) for place in (-1, 0))
     assert "nothing" in await ask(cluster, "diff", first, last)
+    for user in ("reader", "operator"):
+        assert "+ host planned.example" in await ask(cluster, "plan", planned, user=user)
     assert "local/default/web" in await ask(cluster, "events")
 
 
@@ -273,7 +276,7 @@ def asks_of(cluster: str) -> Operations:
         "look after the log": lambda stores: stores.log_reader.position(),
         "wait for the streams": lambda stores: stores.ensure(FOR_WATCHERS),
         "read statuses": lambda stores: follow(stores.statuses.follow(cluster)),
-        "ask a translator": lambda stores: ask_translator(stores, cluster),
+        "ask a translator": lambda stores: ask_translator(stores, f"headgate.admission.{cluster}.default"),
     }
 
 
@@ -285,9 +288,9 @@ async def follow(items: AsyncIterator[object]) -> None:
                 pass
 
 
-async def ask_translator(stores: NatsStores, cluster: str) -> None:
+async def ask_translator(stores: NatsStores, subject: str) -> None:
     with suppress(NoRespondersError):
-        await stores.bus.request(f"headgate.admission.{cluster}.default", b"{}")
+        await stores.bus.request(subject, b"{}")
 
 
 async def lead(stores: NatsStores) -> None:
@@ -322,6 +325,7 @@ READING: Operations = {
     "see who lives": lambda stores: stores.heartbeats.live(),
     "listen to traffic": lambda stores: follow(stores.traffic.listen("roles")),
     "wish for requests": lambda stores: stores.traffic.tap("roles", Tap("t")),
+    "ask for a plan": lambda stores: ask_translator(stores, "headgate.plan.default"),
 }
 PERMITTED: dict[str, Operations] = {
     "translator": {

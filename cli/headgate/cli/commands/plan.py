@@ -1,29 +1,36 @@
 """`headgate plan`: the difference that manifests would make, before they are applied."""
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from headgate.cli.offline.class_options import class_options
-from headgate.cli.offline.consequences import consequences
 from headgate.cli.offline.correcting import place
-from headgate.cli.offline.planning import TablePlan, choose_cluster, make_plan, read_world
-from headgate.cli.offline.tables import Finding, translate_paths, translator_settings
+from headgate.cli.offline.findings import Finding
+from headgate.cli.offline.proposals import TablePlan, choose_cluster
 from headgate.cli.running.store import ask_stores, store_options
 from headgate.cli.terminal.diff_text import print_diff
 from headgate.cli.terminal.errors import ExitCode
 from headgate.cli.terminal.group import TeachingCommand
-from headgate.cli.terminal.progress import long_work
+from headgate.cli.terminal.progress import Progress, long_work
 from headgate.cli.terminal.rendering import print_json
+from headgate.common.deltas import ClusterAnnouncement
+from headgate.common.errors import NoAnswer
+from headgate.common.snapshot import Manifest
 from headgate.common.stores.opening import Stores
 from headgate.common.table_diff import diff_tables
 from headgate.operations.errors import OperationError
 from headgate.operations.tables.revisions import current_manifest
-from headgate.translator.settings import TranslatorSettings
-from headgate.watcher.sources.manifests.files import read_paths
+from headgate.watcher.sources.manifests.files import FileObject, read_paths
+
+if TYPE_CHECKING:
+    from headgate.translator.settings import TranslatorSettings
 
 ANSWER_S = 120.0
-"""The whole log is read and translated: some ten seconds for 10,000 Ingresses with 100,000 endpoints."""
+"""Where no translator answers, the whole log is read and translated: some ten seconds for 10,000 Ingresses with 100,000
+endpoints."""
 _paths = click.Path(path_type=Path, exists=True)
 
 
@@ -78,11 +85,10 @@ def plan(
     if against:
         found = _offline(paths, against, class_flags)
     else:
-        settings = translator_settings(class_flags)
         found = ask_stores(
             nats_url,
             data_dir,
-            lambda stores: _live(stores, table, paths, cluster, settings, prune=prune),
+            lambda stores: _live(stores, table, paths, cluster, class_flags, prune=prune),
             answer_s=ANSWER_S,
         )
     found = found._replace(findings=tuple(place(found.findings)))
@@ -96,31 +102,69 @@ def plan(
 
 
 def _offline(paths: tuple[Path, ...], against: tuple[Path, ...], flags: list[str]) -> TablePlan:
+    from headgate.cli.offline.tables import translate_paths
+    from headgate.translator.planning.consequences import consequences
+
     before, after = translate_paths(against, flags), translate_paths(paths, flags)
     difference = diff_tables(before.entries, after.entries, heeds_seals=False)
     return TablePlan(difference, after.findings, after.notes, tuple(consequences(before.entries, after.entries)))
 
 
 async def _live(
-    stores: Stores, table: str, paths: tuple[Path, ...], cluster: str, settings: TranslatorSettings, *, prune: bool
+    stores: Stores, table: str, paths: tuple[Path, ...], cluster: str, class_flags: list[str], *, prune: bool
 ) -> TablePlan:
+    # The bus brings hundreds of modules along, which a plan without a server does without.
+    from headgate.cli.running.planner import ask_translator
+
     try:
         _, published = await current_manifest(stores.snapshots, table)
     except OperationError:
         published = None
-    selection = published.selection if published else settings.selection
+    selection = published.selection if published else _settings(class_flags).selection
     announced = {one.cluster: one for one in await stores.log_reader.announcements()}
-    choose_cluster(announced, selection, cluster)  # before all of the log is read, which takes long
+    chosen = choose_cluster(announced, selection, cluster)  # before all of the log is read, which takes long
     with long_work() as progress:
-        progress.begin("reading the log")
-        world = await read_world(stores.log_reader, stores.last_good, table, settings, selection)
         progress.begin("reading manifests")
-        chosen = choose_cluster(world.announcements, selection, cluster)
         read = read_paths(paths, cluster=chosen.cluster)
-        progress.begin(f"translating {len(world.known):,} objects, without and with the manifests")
-        found = make_plan(world, chosen, read.objects, published, prune=prune)
+        try:
+            if published is None:
+                raise NoAnswer("no table is published")
+            if prune or class_flags:
+                raise NoAnswer("no translator is asked with these flags")
+            progress.begin("asking a translator")
+            found = await ask_translator(stores, chosen, read.objects, published)
+        except NoAnswer as error:
+            progress.begin(f"reading the log: {error}")
+            settings = _settings(class_flags)
+            found = await _plan_here(stores, table, chosen, read.objects, published, settings, progress, prune=prune)
     unread = [Finding(one.file, one.line, one.object, one.problem) for one in read.problems]
     return found._replace(findings=tuple(sorted([*unread, *found.findings], key=lambda one: (one.file, one.line))))
+
+
+async def _plan_here(
+    stores: Stores,
+    table: str,
+    cluster: ClusterAnnouncement,
+    objects: Sequence[FileObject],
+    published: Manifest | None,
+    settings: "TranslatorSettings",
+    progress: Progress,
+    *,
+    prune: bool,
+) -> TablePlan:
+    # The translator takes longer to be imported than one that runs takes to answer.
+    from headgate.cli.offline.planning import make_plan, read_world
+
+    selection = published.selection if published else settings.selection
+    world = await read_world(stores.log_reader, stores.last_good, table, settings, selection)
+    progress.begin(f"translating {len(world.known):,} objects, without and with the manifests")
+    return make_plan(world, cluster, objects, published, prune=prune)
+
+
+def _settings(class_flags: list[str]) -> "TranslatorSettings":
+    from headgate.cli.offline.tables import translator_settings
+
+    return translator_settings(class_flags)
 
 
 def _print(found: TablePlan, before: str) -> None:

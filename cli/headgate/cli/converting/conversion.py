@@ -11,7 +11,8 @@ from headgate.cli.converting.http_routes import HttpRoutes
 from headgate.cli.converting.policies import traffic_policies
 from headgate.cli.converting.sources import Table, read_table
 from headgate.cli.converting.streams import convert_streams
-from headgate.cli.offline.tables import CLUSTER, Finding, OfflineTable, read_all, translate_read
+from headgate.cli.offline.findings import Finding
+from headgate.cli.offline.tables import CLUSTER, OfflineTable, read_all, translate_read
 from headgate.common.resources import GATEWAY_KINDS
 from headgate.watcher.sources.manifests.files import FileObject, ManifestRead
 from headgate.watcher.sources.manifests.objects import Versioner

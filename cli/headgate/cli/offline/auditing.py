@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from headgate.cli.offline.configuration_files import read_configuration
-from headgate.cli.offline.tables import CLUSTER, Finding, delta_of, object_name, translator_settings
+from headgate.cli.offline.findings import Finding, delta_of, object_name
+from headgate.cli.offline.tables import CLUSTER, translator_settings
 from headgate.common.deltas import SyncState
 from headgate.common.resources import ALL_KINDS, SERVICE, JsonObject, Kinds, ResourceKind, WatchMode
 from headgate.common.sealing import Sealer

@@ -5,7 +5,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
-from headgate.cli.offline.tables import Finding
+from headgate.cli.offline.findings import Finding
 from headgate.operations.status.corrections import correct
 from headgate.watcher.sources.manifests.field_places import FieldPlace, find_field
 

@@ -5,9 +5,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
+from headgate.cli.offline.findings import Finding, Note, delta_of, object_name
 from headgate.cli.terminal.progress import long_work
-from headgate.common.deltas import Delta, Operation
-from headgate.common.problems import Problem, Severity
 from headgate.common.resources import ALL_KINDS, SECRET, JsonObject, Kinds
 from headgate.common.sealing import Sealer
 from headgate.common.service.settings import load_settings
@@ -18,59 +17,11 @@ from headgate.translator.composition import DIALECTS
 from headgate.translator.objects.dialect import Dialect
 from headgate.translator.offline import Offline, translate_all
 from headgate.translator.settings import TranslatorSettings
-from headgate.watcher.objects.preparing import is_published, prepare_stripped
 from headgate.watcher.objects.secrets import throwaway_recipients
 from headgate.watcher.sources.manifests.files import FileObject, ManifestRead, read_paths
 
 CLUSTER = "local"
 """As a watcher of manifests calls it by default, so that answers of files and of a gateway name the same objects."""
-
-
-class Finding(NamedTuple):
-    """Something wrong, and where it stands."""
-
-    file: str
-    line: int
-    """From 1; 0 if it is about the whole file."""
-    object: str
-    """`Ingress default/web`; empty if it is about the whole file."""
-    problem: Problem
-    field_line: int = 0
-    """Where the field stands, or the deepest one above it that is there, from 1; 0 if that was not looked for."""
-    written: str = ""
-    """That line, if something can be suggested."""
-    corrected: str = ""
-    """The line as it would probably be right."""
-
-    def __str__(self) -> str:
-        line = self.field_line or self.line
-        where = f"{self.file}:{line}" if line else self.file
-        what = f"{self.object}: " if self.object else ""
-        told = f"{where}: {self.problem.severity}: {what}{self.problem} [{self.problem.reason}]"
-        return f"{told}\n  - {self.written}\n  + {self.corrected}" if self.corrected else told
-
-    def as_json(self) -> JsonObject:
-        """Return it as JSON data."""
-        places = {"file": self.file, "line": self.line, "field_line": self.field_line, "object": self.object}
-        suggested = {"written": self.written, "corrected": self.corrected} if self.corrected else {}
-        return {**places, **self.problem.model_dump(mode="json"), **suggested}
-
-    @property
-    def is_error(self) -> bool:
-        """Whether a part of what is written is not served."""
-        return self.problem.severity is Severity.ERROR
-
-
-class Note(NamedTuple):
-    """An object that is not served because of its class: no mistake, but perhaps not what its author expects."""
-
-    file: str
-    line: int
-    object: str
-    reason: str
-
-    def __str__(self) -> str:
-        return f"{self.file}:{self.line}: info: {self.object}: not ours: {self.reason}"
 
 
 class OfflineTable(NamedTuple):
@@ -162,20 +113,6 @@ def translator_settings(translator_flags: Sequence[str] = ()) -> TranslatorSetti
     return load_settings(TranslatorSettings, translator_flags, program="headgate translator", summary="")
 
 
-def delta_of(one: FileObject, sealer: Sealer) -> Delta | None:
-    """Return what a watcher would say of an object in a file; None if it would say nothing."""
-    if not is_published(one.kind, one.object):
-        return None
-    return Delta(
-        ref=one.ref,
-        operation=Operation.APPLY,
-        uid=str(one.object["metadata"].get("uid", "")),
-        resource_version=one.version,
-        observed_at=datetime.now(UTC),
-        object=prepare_stripped(one.kind, one.object, sealer),
-    )
-
-
 def _located(offline: Offline, objects: Sequence[FileObject]) -> list[Finding]:
     places = {one.ref: one for one in objects}
     return [
@@ -200,9 +137,3 @@ def _notes(offline: Offline, objects: Sequence[FileObject]) -> list[Note]:
         for one in objects
         if one.ref in offline.foreign
     ]
-
-
-def object_name(one: FileObject) -> str:
-    """Name an object as messages do: `Ingress default/web`."""
-    where = f"{one.ref.namespace}/{one.ref.name}" if one.ref.namespace else one.ref.name
-    return f"{one.kind.kind} {where}"

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from headgate.common.bus.admission import Answering
 from headgate.common.bus.connection import Bus
+from headgate.common.bus.planning import PlanAnswering
 from headgate.common.bus.resync import ask_for_resync
 from headgate.common.errors import SettingsError
 from headgate.common.leadership.leadership import Elector, Leadership, Sole, run_while_leading
@@ -22,6 +23,7 @@ from headgate.translator.admission.desk import AdmissionDesk
 from headgate.translator.leading.housekeeping import keep_in_order
 from headgate.translator.leading.stores import Stores
 from headgate.translator.loop import TranslatorLoop
+from headgate.translator.planning.desk import PlanningDesk
 from headgate.translator.settings import TranslatorSettings
 
 SUMMARY = (
@@ -72,6 +74,7 @@ async def _work(context: ServiceContext, settings: TranslatorSettings) -> None:
             loop = TranslatorLoop(parts, settings, leadership)
             context.admin.add_readiness("table", lambda: None if loop.awaits_first_cluster else loop.readiness())
             answering = Answering(bus, settings.table, AdmissionDesk(loop).judge)
+            planning = PlanAnswering(bus, settings.table, PlanningDesk(loop).plan)
             try:
                 await run_together(
                     run_while_leading(leadership, lambda: _order(settings, stores, loop)),
@@ -79,6 +82,7 @@ async def _work(context: ServiceContext, settings: TranslatorSettings) -> None:
                     leadership.run(),
                     run_while_leading(leadership, lambda: keep_in_order(stores, lambda: loop.inputs.clusters)),
                     answering.run(),
+                    planning.run(),
                 )
             finally:
                 await leadership.release()

@@ -89,6 +89,16 @@ class TranslatorLoop:
         """Whether everything of a cluster has been translated once."""
         return cluster in self._build.known
 
+    def has_read(self, incarnation: str, sequence: int) -> bool:
+        """Whether everything of a log was read, up to a sequence."""
+        intake = self.inputs.intake
+        return intake.incarnation == incarnation and intake.sequence >= sequence
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether no revision is due."""
+        return self.schedule.is_empty
+
     @property
     def may_order(self) -> bool:
         """Whether certificates may be ordered: we lead, know all that is wanted, and what we commit is served."""

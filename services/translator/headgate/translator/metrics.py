@@ -17,6 +17,9 @@ CONFLICTS = Counter("headgate_translator_conflicts", "Commits that lost against 
 ADMISSION_SECONDS = Histogram(
     "headgate_translator_admission_duration_seconds", "Judging one proposed object.", ["outcome"], buckets=_FAST
 )
+PLAN_SECONDS = Histogram(
+    "headgate_translator_plan_duration_seconds", "Saying what manifests would change.", ["outcome"], buckets=_FAST
+)
 STORE_FAILURES = Counter("headgate_translator_store_failures", "Commits that failed and are tried again.")
 OLDEST_UNCOMMITTED = Gauge(
     "headgate_translator_oldest_uncommitted_seconds",

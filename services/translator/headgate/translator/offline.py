@@ -1,6 +1,6 @@
 """Translation without services: for `check`, `plan` and tests."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from headgate.common.deltas import Delta
@@ -12,7 +12,7 @@ from headgate.common.table_image import TableImage
 from headgate.translator.assembly.boundaries import DEFAULT_BOUNDARIES, Boundaries
 from headgate.translator.composition import DIALECTS
 from headgate.translator.objects.dialect import Dialect
-from headgate.translator.sources.classes import read_ingress_class
+from headgate.translator.sources.classes import IngressClass, read_ingress_class
 from headgate.translator.translation import Translation
 from headgate.translator.world.settings import DEFAULT_SETTINGS, TranslationSettings
 from headgate.translator.world.world import KindKey
@@ -75,18 +75,27 @@ def foreign_objects(
     dialects: Sequence[Dialect] = DIALECTS,
 ) -> dict[ObjectRef, str]:
     """Say of objects that are not ours why they are not; all IngressClasses are among the objects."""
-    ownerships = {kind.stored.name: kind.ownership for dialect in dialects for kind in dialect.kinds}
     present = list(present)
-    classes = [
-        (ref.cluster, read_ingress_class(manifest))
-        for ref, manifest in present
-        if (ref.group, ref.resource) == (INGRESS_CLASS.group, INGRESS_CLASS.resource)
-    ]
+    classes: dict[str, list[IngressClass]] = {}
+    for ref, manifest in present:
+        if (ref.group, ref.resource) == (INGRESS_CLASS.group, INGRESS_CLASS.resource):
+            classes.setdefault(ref.cluster, []).append(read_ingress_class(manifest))
+    return reasons_of_foreign(present, ours, lambda cluster: classes.get(cluster, ()), settings, dialects)
+
+
+def reasons_of_foreign(
+    present: Iterable[tuple[ObjectRef, JsonObject]],
+    ours: Collection[ObjectRef],
+    classes_of: Callable[[str], Sequence[IngressClass]],
+    settings: TranslationSettings,
+    dialects: Sequence[Dialect] = DIALECTS,
+) -> dict[ObjectRef, str]:
+    """Say of objects that are not ours why they are not; `classes_of` returns the IngressClasses of a cluster."""
+    ownerships = {kind.stored.name: kind.ownership for dialect in dialects for kind in dialect.kinds}
 
     def why(ref: ObjectRef, manifest: JsonObject) -> str:
         ownership = ownerships.get(KindKey(ref.group, ref.resource))
-        of_cluster = [one for cluster, one in classes if cluster == ref.cluster]
-        return "" if ownership is None else ownership.why_not(manifest, of_cluster, settings)
+        return "" if ownership is None else ownership.why_not(manifest, classes_of(ref.cluster), settings)
 
     found = {ref: why(ref, manifest) for ref, manifest in present if ref not in ours}
     return {ref: reason for ref, reason in found.items() if reason}

@@ -159,7 +159,7 @@ class Bus:
         )
 
     async def subscribe(
-        self, subject: str, receive: Callable[[Msg], Awaitable[None]], *, messages: int, size: int
+        self, subject: str, receive: Callable[[Msg], Awaitable[None]], *, messages: int, size: int, queue: str = ""
     ) -> Subscription:
         """Subscribe on the client of now; the subscription ends with it.
 
@@ -168,16 +168,19 @@ class Bus:
             receive: called for each message, in order.
             messages: most that wait for `receive`; what exceeds this is dropped, which is a disturbance.
             size: most bytes that wait.
+            queue: of several subscribers with this name one gets each message; empty: all do.
 
         Raises:
             nats.errors.Error: what nats-py says.
         """
         return await heed_cancellation(
-            self._client.subscribe(subject, cb=receive, pending_msgs_limit=messages, pending_bytes_limit=size)
+            self._client.subscribe(
+                subject, queue=queue, cb=receive, pending_msgs_limit=messages, pending_bytes_limit=size
+            )
         )
 
     async def listen(
-        self, subject: str, receive: Callable[[Msg], Awaitable[None]], *, messages: int, size: int
+        self, subject: str, receive: Callable[[Msg], Awaitable[None]], *, messages: int, size: int, queue: str = ""
     ) -> None:
         """Subscribe as `subscribe` does, and again on every client that takes the place of one; never returns."""
         connected = asyncio.Event()
@@ -187,7 +190,7 @@ class Bus:
                 client = self._client
                 connected.clear()
                 try:
-                    await self.subscribe(subject, receive, messages=messages, size=size)
+                    await self.subscribe(subject, receive, messages=messages, size=size, queue=queue)
                     while self._client is client:  # which subscribes again by itself when it reconnects
                         await connected.wait()
                         connected.clear()

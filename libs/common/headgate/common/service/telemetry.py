@@ -7,6 +7,7 @@ recorded and exported over HTTP from a thread of the SDK's own.
 Ask for `tracer(name)` where a span is begun, not at import: `configure_telemetry` may come later.
 """
 
+import concurrent.futures.thread  # noqa: F401 - in a forked child it has to be mended before the SDK starts threads
 import os
 import socket
 from collections.abc import Iterator, Mapping, MutableMapping
