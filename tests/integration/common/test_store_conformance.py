@@ -11,6 +11,7 @@ import pytest
 from fakes.stores.implementations import IMPLEMENTATIONS, NOW, Stores
 from headgate.common.deltas import Author, ClusterAnnouncement, Delta, KindName, LogMessage, Operation, SyncMarker
 from headgate.common.errors import Conflict
+from headgate.common.problems import Problem
 from headgate.common.resources import ObjectRef
 from headgate.common.status import StatusUpdate
 from headgate.common.stores import (
@@ -307,6 +308,16 @@ async def test_all_statuses_of_a_cluster_can_be_read_at_once(stores: Stores) -> 
         await stores.statuses.post(update)
     assert [*await stores.statuses.read("c1")] == [status("a", "2"), theirs, status("b")]
     assert [*await stores.statuses.read("c1", "theirs")] == [theirs]
+
+
+async def test_statuses_with_problems_can_be_read_alone(stores: Stores) -> None:
+    problem = Problem(reason="Gone", message='says "problems":[]')
+    troubled = status("a").model_copy(update={"problems": (problem,)})
+    mended = status("b").model_copy(update={"content": '"problems":[{', "last_error": None})
+    for update in (troubled, mended, status("c")):
+        await stores.statuses.post(update)
+    assert [*await stores.statuses.read("c1", with_problems=True)] == [troubled]
+    assert len(await stores.statuses.read("c1")) == 3
 
 
 async def test_each_table_has_its_own_word_on_an_object(stores: Stores) -> None:

@@ -40,6 +40,13 @@ def test_plugins_are_imported_where_the_route_has_one(tmp_path: Path) -> None:
     assert "headgate.gateway.plugins.runtime.preview" in imported
 
 
+def test_a_plan_that_a_translator_makes_imports_no_translator() -> None:
+    imported = _imported_by("plan", str(QUICKSTART), "--nats-url=nats://127.0.0.1:1")
+    assert "headgate.watcher.sources.manifests.files" in imported
+    rest = ("headgate.translator", "headgate.common.plugins.catalogue")
+    assert not {name for name in imported if name.startswith(rest)}
+
+
 WITH_PLUGIN = """\
 apiVersion: networking.k8s.io/v1
 kind: Ingress

@@ -3,16 +3,21 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
+from typing import Any
 
 from fakes.virtual_time import in_virtual_time
 from headgate.common.errors import StoreUnavailable
 from headgate.common.service.tasks import cancel
 from headgate.common.stores import TrafficBoard
 from headgate.common.stores.memory.boards import MemoryTrafficBoard
-from headgate.common.traffic import MAX_ROWS, Counts, TrafficSummary
+from headgate.common.traffic import MAX_ROWS, Counts, Tap, TrafficSummary
+from headgate.gateway.observability.tapping import Tapping
 from headgate.gateway.observability.traffic_summary import MAX_TOLD, TrafficTeller
 from headgate.gateway.proxy.stats import ProxyStats
 from headgate.gateway.proxy.traffic import EndpointTraffic, RouteTraffic, Traffic
+
+NOTES = SimpleNamespace(attempts=None)
 
 
 class Telling(MemoryTrafficBoard):
@@ -30,10 +35,12 @@ class Telling(MemoryTrafficBoard):
 
 
 @asynccontextmanager
-async def telling(routes: list[Traffic], endpoints: list[Traffic]) -> AsyncIterator[Telling]:
+async def telling(
+    routes: list[Traffic], endpoints: list[Traffic], tapping: Tapping | None = None
+) -> AsyncIterator[Telling]:
     board = Telling()
     as_board: TrafficBoard = board
-    running = asyncio.create_task(TrafficTeller("default", "gw", 1, routes, endpoints).run(as_board))
+    running = asyncio.create_task(TrafficTeller("default", "gw", 1, routes, endpoints, tapping).run(as_board))
     try:
         yield board
     finally:
@@ -64,6 +71,32 @@ def test_counts_that_begin_again_are_told_from_there() -> None:
     traffic.show_with(None)
     traffic.count(200, 3, 0.5, 1, 10)
     assert traffic.take_news().requests == 1
+
+
+@in_virtual_time
+async def test_the_first_request_of_a_wish_is_told_at_once_and_further_ones_each_second() -> None:
+    routes, stats = list[Traffic](), ProxyStats()
+    traffic, tapping = route("a|r", routes), Tapping(stats)
+
+    def finish() -> None:
+        traffic.count(200, 3, 0.5, 1, 10)
+        record: Any = (b"", b"192.0.2.1", b"GET", b"/", b"1.1", 200, 5, 0.1, None, b"id", "a|r", "up", "e", NOTES, "")
+        assert stats.tap is not None
+        stats.tap(record, b"a.example")
+
+    async with telling(routes, [], tapping) as board:
+        for number, name in enumerate(("one", "another")):
+            tapping.heed(Tap(name))
+            await asyncio.sleep(0.2)
+            finish()
+            await asyncio.sleep(0.1)
+            assert [len(told.tapped) for told in board.heard] == [1, 1][: number + 1]
+            assert 0.2 < board.heard[-1].seconds < 0.4
+        finish()
+        await asyncio.sleep(0.9)
+        assert len(board.heard) == 2
+        await asyncio.sleep(0.2)
+        assert sum(row.counts.requests for told in board.heard for row in told.routes) == 3
 
 
 @in_virtual_time

@@ -289,8 +289,13 @@ class StatusBoard(Protocol):
         """
         ...
 
-    async def read(self, cluster: str, table: str = "") -> Sequence[StatusUpdate]:
+    async def read(self, cluster: str, table: str = "", *, with_problems: bool = False) -> Sequence[StatusUpdate]:
         """Return what is wanted for every object of a cluster now, sorted by object and table.
+
+        Args:
+            cluster: whose objects are meant.
+            table: which one wants it; empty for all.
+            with_problems: leave out objects without any problem, which are not even decoded.
 
         Raises:
             StoreUnavailable: no answer.

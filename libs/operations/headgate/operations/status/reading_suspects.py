@@ -26,7 +26,7 @@ async def read_suspects(stores: Stores, table: str) -> list[Suspect]:
         StoreUnavailable: no answer.
     """
     clusters = sorted({kind.cluster for kind in await read_kinds(stores.bus)})
-    boards = await asyncio.gather(*(stores.statuses.read(cluster, table) for cluster in clusters))
+    boards = await asyncio.gather(*(stores.statuses.read(cluster, table, with_problems=True) for cluster in clusters))
     updates = [update for board in boards for update in board if any(map(_is_trouble, update.problems))]
     objects = await _read_objects(stores, [update.ref for update in updates])
     return [

@@ -146,7 +146,7 @@ async def _certificates(stores: Stores, manifest: Manifest) -> list[Certificate]
 
 
 async def _problems(stores: Stores, cluster: str, table: str) -> list[StatusUpdate]:
-    updates = await stores.statuses.read(cluster, table)
+    updates = await stores.statuses.read(cluster, table, with_problems=True)
     return [update for update in updates if any(one.severity is not Severity.INFO for one in update.problems)]
 
 

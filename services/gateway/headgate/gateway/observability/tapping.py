@@ -2,8 +2,10 @@
 
 While nobody does, a request costs a look at one attribute. Wishes are heard over the bus, hold for some seconds, and
 what is told goes with the summaries of traffic: a bounded number of requests a second, and how many more there were.
+A summary is told at once for the first request of a new wish: who has just begun to look does not wait for a second.
 """
 
+import asyncio
 import random
 import time
 from collections import deque
@@ -34,6 +36,10 @@ class Tapping:
         self._stats, self._clock, self._draw = stats, clock, draw
         self._taps: dict[str, tuple[Tap, float]] = {}
         """By id, with the time until which they are heeded."""
+        self._unanswered: set[str] = set()
+        """Ids of wishes that no request was for yet."""
+        self.found = asyncio.Event()
+        """Set when a wish has its first request, until that is taken."""
         self._collected: list[TappedRequest] = []
         self._untold = 0
         self._failed: deque[TappedRequest] = deque(maxlen=MAX_FAILED)
@@ -49,6 +55,8 @@ class Tapping:
         """Heed a wish from now on, or for longer; one too many is passed over."""
         self._forget_old()
         if tap.id in self._taps or len(self._taps) < MAX_TAPS:
+            if tap.id not in self._taps:
+                self._unanswered.add(tap.id)
             self._taps[tap.id] = tap, self._clock() + TAP_S
             self._stats.tap = self.append
 
@@ -57,6 +65,7 @@ class Tapping:
         collected, untold = tuple(self._collected), self._untold
         self._collected.clear()
         self._untold = 0
+        self.found.clear()
         self._forget_old()
         return collected, untold
 
@@ -79,6 +88,7 @@ class Tapping:
         now = self._clock()
         for old in [name for name, (_, until) in self._taps.items() if until < now]:
             del self._taps[old]
+            self._unanswered.discard(old)
         if not self._taps:
             self._stats.tap = None
 
@@ -91,6 +101,9 @@ class Tapping:
             self._untold += 1
             return
         self._collected.append(_told(record, host, taps))
+        if not self._unanswered.isdisjoint(taps):
+            self._unanswered.difference_update(taps)
+            self.found.set()
 
     def _is_meant(self, tap: Tap, record: LogRecord, host: bytes) -> bool:
         _, client, _, target, _, status, _, seconds, _, request_id, route, *_ = record

@@ -27,6 +27,8 @@ from headgate.gateway.proxy.traffic import EndpointTraffic, RouteTraffic, Traffi
 
 MAX_TOLD = 2000
 """Routes, and endpoints, that are looked at in a second: some 10 ms of processor time."""
+_GATHER_S = 0.05
+"""From the first request of a new wish to the summary that tells of it."""
 _STEP = 100
 """That are looked at before requests have a turn."""
 
@@ -62,9 +64,12 @@ class TrafficTeller:
         self._told_at = time.monotonic()
 
     async def run(self, board: TrafficBoard) -> None:
-        """Tell every second in which there is something to tell. What cannot be told is not told later."""
+        """Tell every second in which there is something to tell, and of a new wish's first request at once.
+
+        What cannot be told is not told later.
+        """
         while True:
-            await asyncio.sleep(INTERVAL_S)
+            await self._pause()
             unfit = self._unfit()
             tapped, untold = self._tapping.take() if self._tapping is not None else ((), 0)
             failed = self._tapping.take_failed() if self._tapping is not None else ()
@@ -77,6 +82,18 @@ class TrafficTeller:
                 await board.tell(summary)
             except StoreError as error:
                 _log.debug("a summary of traffic was not sent", extra={"error": str(error)})
+
+    async def _pause(self) -> None:
+        """Wait for a second, or until somebody who has just begun to look for requests can be told of one."""
+        if self._tapping is None:
+            await asyncio.sleep(INTERVAL_S)
+            return
+        try:
+            async with asyncio.timeout(INTERVAL_S):
+                await self._tapping.found.wait()
+                await asyncio.sleep(_GATHER_S)
+        except TimeoutError:
+            return
 
     async def _summary(self) -> TrafficSummary:
         now, at = time.monotonic(), time.time()

@@ -9,7 +9,6 @@ import msgspec
 from headgate.common.deltas import Author
 from headgate.common.resources import JsonObject, ResourceKind, Sealing
 from headgate.common.sealing import Sealer
-from headgate.watcher.objects.consumers import seal_consumer
 from headgate.watcher.objects.hidden_fields import hide_fields
 from headgate.watcher.objects.secrets import PUBLISHED_TYPES, seal_secret
 
@@ -21,10 +20,19 @@ MAX_AUTHOR = 128
 """Characters of a field manager's name that an API server takes."""
 
 _BOOKKEEPING = frozenset({"managedFields", "selfLink"})
+
+
+def _seal_consumer(manifest: JsonObject, sealer: Sealer) -> JsonObject:
+    # The configurations of all plugins come with it, which commands about other objects do without.
+    from headgate.watcher.objects.consumers import seal_consumer
+
+    return seal_consumer(manifest, sealer)
+
+
 _SEAL: Mapping[Sealing, Callable[[JsonObject, Sealer], JsonObject]] = {
     Sealing.NOTHING: lambda manifest, _: manifest,
     Sealing.SECRET: seal_secret,
-    Sealing.CREDENTIALS: seal_consumer,
+    Sealing.CREDENTIALS: _seal_consumer,
 }
 _NAMES = frozenset({"name", "namespace", "uid", "resourceVersion"})
 _LABELS = _NAMES | {"labels"}

@@ -50,9 +50,9 @@ class MemoryStatusBoard:
         finally:
             self._changes.forget(changed)
 
-    async def read(self, cluster: str, table: str = "") -> Sequence[StatusUpdate]:
-        """Return what is wanted for every object of a cluster now, sorted by object and table."""
-        updates = (update for _, update in self.updates.values())
+    async def read(self, cluster: str, table: str = "", *, with_problems: bool = False) -> Sequence[StatusUpdate]:
+        """Return what is wanted for every object of a cluster now, or for those with problems."""
+        updates = (update for _, update in self.updates.values() if update.problems or not with_problems)
         wanted = (one for one in updates if one.ref.cluster == cluster and table in ("", one.table))
         return sorted(wanted, key=lambda update: (update.ref, update.table))
 

@@ -18,6 +18,8 @@ _log = logging.getLogger(__name__)
 
 GATEWAYS_BUCKET = "HEADGATE_GATEWAYS"
 _NANO = 1_000_000_000
+_SOME_PROBLEM = b'"problems":[{'
+"""In every status with a problem, as it is encoded: of ten thousand, few have one, and decoding all takes a second."""
 _KEY_OPERATION, _DELETED = "KV-Operation", "DEL"
 
 
@@ -66,9 +68,12 @@ class NatsStatusBoard:
                 for update in () if isinstance(item, Restarted) else _decode(item):
                     yield update
 
-    async def read(self, cluster: str, table: str = "") -> Sequence[StatusUpdate]:
-        """Return what is wanted for every object of a cluster now, sorted by object and table."""
-        updates = _decode(await read_last(self._stream, _pattern(cluster, table)))
+    async def read(self, cluster: str, table: str = "", *, with_problems: bool = False) -> Sequence[StatusUpdate]:
+        """Return what is wanted for every object of a cluster now, or for those with problems."""
+        messages = await read_last(self._stream, _pattern(cluster, table))
+        if with_problems:
+            messages = [message for message in messages if _SOME_PROBLEM in message.data]
+        updates = (update for update in _decode(messages) if update.problems or not with_problems)
         return sorted(updates, key=lambda update: (update.ref, update.table))
 
 
