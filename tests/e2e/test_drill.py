@@ -1,11 +1,16 @@
 """The questions of three in the morning, at 10,000 routes: each has one command and, but for two, one page.
 
-What the answers are is judged here. How long they take is printed, and stands in docs/console.md: figures are not
-asserted.
+What the answers are is judged here. How long they take is printed (`pytest -s`), and stands in docs/console.md: figures
+are not asserted.
 """
 
+import os
+import resource
+import shlex
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from statistics import median
 from typing import NamedTuple
 
 import pytest
@@ -13,6 +18,8 @@ import pytest
 from fakes.busy_console import FAILING, HOST, BusyConsole, busy_console
 from fakes.command import headgate
 from fakes.translator.manifests import ingress, write
+
+ROUNDS = 3
 
 
 class Question(NamedTuple):
@@ -80,19 +87,41 @@ QUESTIONS = (
 )
 
 
-async def ask(made: BusyConsole, question: Question, folder: Path) -> None:
-    paths = {"NEW": str(folder / "new.yaml"), "OLD": str(folder / "old.yaml")}
-    words = [paths.get(word, word) for word in question.command]
-    where = [] if words[0] == "audit" else [f"--data-dir={made.stack.data_dir}"]
-    began = time.perf_counter()
-    answer = await headgate(*words, *where, code=None)
-    took = time.perf_counter() - began
+class Times(NamedTuple):
+    """How long one answer took, in seconds."""
+
+    command: float
+    processor: float
+    """Of the command alone, with its start."""
+    page: float
+
+
+async def ask(made: BusyConsole, question: Question, words: Sequence[str]) -> Times:
+    began, used = time.perf_counter(), _processor_s()
+    answer = await headgate(*words, code=None)
+    took, used = time.perf_counter() - began, _processor_s() - used
     assert (answer.code, question.said in answer.out) == (question.code, True), (question.asked, answer)
-    page = ""
     if question.page:
         assert question.shown in await made.page(question.page), question.asked
-        page = f"{1000 * made.took[question.page]:6.0f} ms"
-    print(f"{question.asked:36} {took:5.2f} s  {page:9}  headgate {' '.join(question.command)}")
+    return Times(took, used, made.took.get(question.page, 0.0))
+
+
+def _processor_s() -> float:
+    """Of all processes that were started here and have ended."""
+    spent = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return spent.ru_utime + spent.ru_stime
+
+
+async def answer(made: BusyConsole, question: Question, folder: Path) -> None:
+    """Ask some times, and print a line of the table with the times in the middle."""
+    paths = {"NEW": str(folder / "new.yaml"), "OLD": str(folder / "old.yaml")}
+    words = [paths.get(word, word) for word in question.command]
+    words += [] if words[0] == "audit" else [f"--data-dir={made.stack.data_dir}"]
+    times = [await ask(made, question, words) for _ in range(ROUNDS)]
+    command, processor, page = (median(each) for each in zip(*times, strict=True))
+    shown = f"{1000 * page:.0f} ms" if question.page else ""
+    asked = f"{question.asked} | `headgate {shlex.join(question.command)}`"
+    print(f"| {asked} | {command:.2f} s | {processor:.2f} s | {shown} |")
 
 
 @pytest.mark.slow
@@ -110,5 +139,7 @@ async def test_every_question_has_one_command_and_one_page(tmp_path: Path) -> No
         await made.change(1)
         await made.change(2)
         await made.until("/traffic", lambda said: said["workers"])
+        print(f"\nload {os.getloadavg()[0]:.1f}\n\n| question | command | took | of it processor | page |")
+        print("|---|---|---:|---:|---:|")
         for question in QUESTIONS:
-            await ask(made, question, others)
+            await answer(made, question, others)

@@ -30,7 +30,7 @@ MAX_PENDING: Final = 1000
 """Nodes of the translation that may wait: the child runs them first."""
 _READ_S, _QUIET_S = 0.5, 0.1
 """Seconds to wait for what was written to the log just now, and for a moment without a change under way."""
-_REST_S = 0.1
+_REST_S = 0.25
 """Between two children: each fork is a pause, and has pages copied that the next change touches."""
 _LOOK_S = 0.005
 
