@@ -73,8 +73,20 @@ async def test_a_child_that_answers_too_much_is_ended(children: list[int]) -> No
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the size of a process is read from /proc")
 async def test_a_child_that_takes_too_much_memory_fails() -> None:
-    with pytest.raises(ChildFailed, match="it ended with 1"):
+    with pytest.raises(ChildFailed, match="more than 256 MiB"):
         await run_apart(lambda: bytes(512 * 1024 * 1024)[:1], BOUNDS)
+
+
+async def test_a_child_that_has_too_many_pages_copied_fails() -> None:
+    held = bytearray(b"x") * (64 * 1024 * 1024)
+
+    def write() -> bytes:
+        while True:
+            for place in range(0, len(held), 4096):
+                held[place] = 0
+
+    with pytest.raises(ChildFailed, match="more than 16 MiB"):
+        await run_apart(write, BOUNDS._replace(memory_bytes=16 * 1024 * 1024))
 
 
 async def test_a_child_that_raises_fails_and_says_nothing(capfd: pytest.CaptureFixture[str]) -> None:

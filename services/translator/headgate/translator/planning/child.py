@@ -21,6 +21,9 @@ Work = Callable[[], bytes]
 _NICE: Final = 10
 _PIECE: Final = 64 * 1024
 _REAP_S: Final = 0.002
+_LOOK_S: Final = 0.02
+_NEEDS_MEMORY: Final = 3
+"""Exit code of a child that needs more memory than it may."""
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 
 
@@ -34,7 +37,7 @@ class Bounds(NamedTuple):
     seconds: float
     """From its beginning to its end, and of the processor."""
     memory_bytes: int
-    """Of address space, beyond what the parent has."""
+    """Of pages that are new or written, and so copied; and of address space, beyond what the parent has."""
     answer_bytes: int
 
 
@@ -63,8 +66,11 @@ async def run_apart(work: Work, bounds: Bounds) -> bytes:
         raise
     finally:
         os.close(reading)
-    if status != 0:
-        raise ChildFailed(f"it ended with {os.waitstatus_to_exitcode(status)}")
+    code = os.waitstatus_to_exitcode(status)
+    if code == _NEEDS_MEMORY:
+        raise ChildFailed(f"it took more than {bounds.memory_bytes // 1024**2:,} MiB")
+    if code:
+        raise ChildFailed(f"it ended with {code}")
     return answer
 
 
@@ -96,6 +102,8 @@ def _be_child(work: Work, writing: int, bounds: Bounds) -> NoReturn:
         while answer:
             answer = answer[os.write(writing, answer) :]
         code = 0
+    except MemoryError:
+        code = _NEEDS_MEMORY
     finally:
         os._exit(code)
 
@@ -113,6 +121,7 @@ def _bound(bounds: Bounds) -> None:
     seconds = max(1, round(bounds.seconds))
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    _watch_pages(bounds.memory_bytes)
     if sys.platform != "linux":
         return
     with open("/proc/self/statm", encoding="ascii") as pages:
@@ -121,6 +130,18 @@ def _bound(bounds: Bounds) -> None:
     # Where memory runs out all the same, the child goes before the translator.
     with suppress(OSError), open("/proc/self/oom_score_adj", "w", encoding="ascii") as score:
         score.write("1000")
+
+
+def _watch_pages(memory_bytes: int) -> None:
+    """End this process when it has written more: no limit of the kernel counts pages that are copied for it."""
+    allowed = resource.getrusage(resource.RUSAGE_SELF).ru_minflt + memory_bytes // resource.getpagesize()
+
+    def look(*_: object) -> None:
+        if resource.getrusage(resource.RUSAGE_SELF).ru_minflt > allowed:
+            os._exit(_NEEDS_MEMORY)
+
+    signal.signal(signal.SIGALRM, look)
+    signal.setitimer(signal.ITIMER_REAL, _LOOK_S, _LOOK_S)
 
 
 async def _read_all(reading: int, limit: int) -> bytes:

@@ -25,7 +25,7 @@ from headgate.translator.translation import Translation
 
 logger = logging.getLogger(__name__)
 
-BOUNDS: Final = Bounds(seconds=2.5, memory_bytes=512 * 1024 * 1024, answer_bytes=MAX_MESSAGE_BYTES)
+BOUNDS: Final = Bounds(seconds=2.5, memory_bytes=128 * 1024 * 1024, answer_bytes=MAX_MESSAGE_BYTES)
 MAX_PENDING: Final = 1000
 """Nodes of the translation that may wait: the child runs them first."""
 _READ_S, _QUIET_S = 0.5, 0.1
