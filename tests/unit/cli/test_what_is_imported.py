@@ -47,6 +47,16 @@ def test_a_plan_that_a_translator_makes_imports_no_translator() -> None:
     assert not {name for name in imported if name.startswith(rest)}
 
 
+def test_a_command_is_imported_without_the_collector_of_cycles() -> None:
+    code = (
+        "import gc, click, headgate.cli.__main__ as m; group = m.build(); before = gc.get_stats()\n"
+        "assert group.get_command(click.Context(group), 'audit')\n"
+        "print(gc.isenabled(), [now['collections'] - was['collections'] for was, now in zip(before, gc.get_stats())])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "True [0, 0, 0]\n"
+
+
 WITH_PLUGIN = """\
 apiVersion: networking.k8s.io/v1
 kind: Ingress

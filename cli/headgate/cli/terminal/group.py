@@ -4,7 +4,9 @@ The one-line summaries therefore stand here and not with the commands.
 """
 
 import difflib
-from collections.abc import Mapping, Sequence
+import gc
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -19,6 +21,19 @@ class LazyCommand(NamedTuple):
     target: str
     """`module:attribute` of a `click.Command`; a module that begins with a dot is one of `COMMANDS`."""
     summary: str
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Import without the collector of cycles: its looks through all modules take a sixth of the time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.freeze()
+            gc.enable()
 
 
 class LazyGroup(click.Group):
@@ -45,7 +60,8 @@ class LazyGroup(click.Group):
         if found is None:
             return None
         module, _, attribute = found.target.partition(":")
-        command = getattr(import_module(module, COMMANDS), attribute)
+        with uncollected():
+            command = getattr(import_module(module, COMMANDS), attribute)
         assert isinstance(command, click.Command)
         return command
 
