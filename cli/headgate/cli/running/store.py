@@ -3,12 +3,13 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import click
 
+from headgate.cli.terminal.collector import uncollected
 from headgate.cli.terminal.errors import Unreachable
 from headgate.cli.up.data_dir import read_state
 from headgate.common.service.settings import load_settings
@@ -75,7 +76,8 @@ def ask_stores(
         Unreachable: neither flags nor settings say where a server is.
         StoresUnreachable: no server is there, or it does not answer in time.
     """
-    with _silent_bus():
+    # What is listened to for ever is another matter: there the collector has something to find.
+    with _silent_bus(), nullcontext() if answer_s is None else uncollected():
         return asyncio.run(_ask(_place(nats_url, data_dir), question, answer_s))
 
 

@@ -4,13 +4,13 @@ The one-line summaries therefore stand here and not with the commands.
 """
 
 import difflib
-import gc
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any, NamedTuple
 
 import click
+
+from headgate.cli.terminal.collector import uncollected
 
 COMMANDS = "headgate.cli.commands"
 
@@ -21,19 +21,6 @@ class LazyCommand(NamedTuple):
     target: str
     """`module:attribute` of a `click.Command`; a module that begins with a dot is one of `COMMANDS`."""
     summary: str
-
-
-@contextmanager
-def uncollected() -> Iterator[None]:
-    """Import without the collector of cycles: its looks through all modules take a sixth of the time."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.freeze()
-            gc.enable()
 
 
 class LazyGroup(click.Group):

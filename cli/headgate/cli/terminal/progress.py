@@ -1,9 +1,10 @@
 """What long work shows of itself, on a terminal only: one line on standard error that goes when the work ends."""
 
-import gc
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+from headgate.cli.terminal.collector import uncollected
 
 
 class Progress:
@@ -28,16 +29,10 @@ class Progress:
 
 @contextmanager
 def long_work() -> Iterator[Progress]:
-    """Work through many objects: with a line that says how far it is, and without the collector of cycles.
-
-    All that is made is kept until the command ends, so each of its looks through everything would find nothing.
-    """
-    progress, was_enabled = Progress(), gc.isenabled()
-    gc.disable()
-    try:
-        yield progress
-    finally:
-        progress.end()
-        if was_enabled:
-            gc.freeze()  # else the first look after this goes through all that was made
-            gc.enable()
+    """Work through many objects: with a line that says how far it is, and without the collector of cycles."""
+    progress = Progress()
+    with uncollected():
+        try:
+            yield progress
+        finally:
+            progress.end()
