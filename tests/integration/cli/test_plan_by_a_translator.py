@@ -14,6 +14,7 @@ from fakes.gateway.served_history import History, planning, served_history
 from fakes.gateway.tls import SelfSigned
 from fakes.translator.deltas import applied, endpoint_slice, ingress, service
 from headgate.cli.offline import planning as planning_module
+from headgate.cli.terminal.progress import Progress
 from headgate.common.bus import planning as bus_planning
 from headgate.common.planning import PlanAnswer, PlanBasis, PlanOutcome, encode, plan_subject
 from headgate.translator.planning import desk as desk_module
@@ -108,6 +109,18 @@ async def test_without_a_plan_of_a_translator_the_log_is_read(
     async with answered(answer) as history:
         await plan(history, tmp_path)
         assert reads_of_the_log == ["default"]
+
+
+async def test_what_is_done_is_said_with_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(Progress, "begin", lambda _, what: said.append(what))
+    async with served_history(*BASE) as history:
+        await plan(history, tmp_path)
+    assert said[:3] == [
+        "reading manifests",
+        "asking a translator",
+        "reading the log, as no plan came from a translator: no translator listens",
+    ]
 
 
 async def test_the_translators_own_settings_say_which_objects_are_served(tmp_path: Path) -> None:

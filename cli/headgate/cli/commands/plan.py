@@ -128,13 +128,13 @@ async def _live(
         read = read_paths(paths, cluster=chosen.cluster)
         try:
             if published is None:
-                raise NoAnswer("no table is published")
+                raise NoAnswer("no table is published yet")
             if prune or class_flags:
-                raise NoAnswer("no translator is asked with these flags")
+                raise NoAnswer("it does not know these flags")
             progress.begin("asking a translator")
             found = await ask_translator(stores, chosen, read.objects, published)
         except NoAnswer as error:
-            progress.begin(f"reading the log: {error}")
+            progress.begin(f"reading the log, as no plan came from a translator: {error}")
             settings = _settings(class_flags)
             found = await _plan_here(stores, table, chosen, read.objects, published, settings, progress, prune=prune)
     unread = [Finding(one.file, one.line, one.object, one.problem) for one in read.problems]

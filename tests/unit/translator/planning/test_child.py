@@ -65,6 +65,25 @@ async def test_a_child_that_takes_too_long_is_ended(children: list[int]) -> None
     assert not any(map(is_there, children))
 
 
+async def test_a_child_that_has_lost_its_parent_ends() -> None:
+    script = (
+        "import asyncio, os, signal, time\n"
+        "from headgate.translator.planning.child import Bounds, run_apart\n"
+        "def work():\n"
+        "    os.kill(os.getppid(), signal.SIGKILL)\n"
+        "    os.write(1, b'begun')\n"
+        "    time.sleep(60)\n"
+        "asyncio.run(run_apart(work, Bounds(0.1, 1 << 28, 1000)))"
+    )
+    began = time.monotonic()
+    # The output ends when the last process that has it does.
+    said = await asyncio.to_thread(
+        subprocess.run, [sys.executable, "-c", script], stdout=subprocess.PIPE, timeout=60, check=False
+    )
+    assert said.stdout == b"begun"
+    assert time.monotonic() - began < 30
+
+
 async def test_a_child_that_answers_too_much_is_ended(children: list[int]) -> None:
     with pytest.raises(ChildFailed, match="more than 1,000 bytes"):
         await run_apart(lambda: b"x" * 1_000_000, BOUNDS._replace(answer_bytes=1000))

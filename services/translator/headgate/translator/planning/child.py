@@ -121,6 +121,8 @@ def _bound(bounds: Bounds) -> None:
     seconds = max(1, round(bounds.seconds))
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_REAL, bounds.seconds + 1)  # for a child that has lost its parent
     _watch_pages(bounds.memory_bytes)
     if sys.platform != "linux":
         return
@@ -140,8 +142,8 @@ def _watch_pages(memory_bytes: int) -> None:
         if resource.getrusage(resource.RUSAGE_SELF).ru_minflt > allowed:
             os._exit(_NEEDS_MEMORY)
 
-    signal.signal(signal.SIGALRM, look)
-    signal.setitimer(signal.ITIMER_REAL, _LOOK_S, _LOOK_S)
+    signal.signal(signal.SIGPROF, look)
+    signal.setitimer(signal.ITIMER_PROF, _LOOK_S, _LOOK_S)
 
 
 async def _read_all(reading: int, limit: int) -> bytes:
