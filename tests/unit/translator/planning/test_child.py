@@ -8,7 +8,8 @@ import time
 
 import pytest
 
-from headgate.translator.planning.child import Bounds, ChildFailed, run_apart
+from headgate.translator.planning.child import Bounds, run_apart
+from headgate.translator.planning.errors import ChildFailed
 
 BOUNDS = Bounds(seconds=20.0, memory_bytes=256 * 1024 * 1024, answer_bytes=1024 * 1024)
 

@@ -16,6 +16,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final, NamedTuple, NoReturn
 
+from headgate.translator.planning.errors import ChildFailed
+
 Work = Callable[[], bytes]
 
 _NICE: Final = 10
@@ -25,10 +27,6 @@ _LOOK_S: Final = 0.02
 _NEEDS_MEMORY: Final = 3
 """Exit code of a child that needs more memory than it may."""
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
-
-
-class ChildFailed(Exception):
-    """A child did not answer; says why."""
 
 
 class Bounds(NamedTuple):

@@ -19,7 +19,8 @@ from headgate.common.planning import (
 )
 from headgate.common.release import release
 from headgate.translator import metrics
-from headgate.translator.planning.child import Bounds, ChildFailed, run_apart
+from headgate.translator.planning.child import Bounds, run_apart
+from headgate.translator.planning.errors import ChildFailed
 from headgate.translator.planning.rehearsal import rehearse
 from headgate.translator.translation import Translation
 
