@@ -269,6 +269,53 @@ async def test_a_request_gets_the_time_that_its_route_gives_however_much_moves(t
         assert proxy.log.records[0][-1] == "the request took longer than its route allows"
 
 
+@pytest.mark.parametrize(
+    ("policies", "ends_s"),
+    [
+        (RoutePolicies(request_s=0.001), 0.001),
+        (RoutePolicies(request_s=0.5), 0.5),
+        (RoutePolicies(request_s=1.234), 1.234),
+        (retrying(per_try_s=0.3), 0.3),
+        (retrying(attempts=1, reasons=frozenset({"timeout"}), per_try_s=0.2), 0.4),
+        (RoutePolicies(request_s=0.25, retries=RetryPolicy(reasons=frozenset({"timeout"}), per_try_s=0.2)), 0.25),
+    ],
+)
+@in_virtual_time
+async def test_short_times_end_within_two_hundredths_of_a_second(policies: RoutePolicies, ends_s: float) -> None:
+    async with proxied(stay_silent, stay_silent) as proxy:
+        proxy.target.policies = policies
+        client = await proxy.connect()
+        began = asyncio.get_running_loop().time()
+        await client.send(GET)
+        assert (await client.head()).startswith(b"HTTP/1.1 504 ")
+        assert 0 <= asyncio.get_running_loop().time() - began - ends_s < 0.03
+
+
+@in_virtual_time
+async def test_short_times_that_a_request_does_not_need_end_nothing() -> None:
+    async with proxied(answering(OK)) as proxy:
+        proxy.target.policies = RoutePolicies(request_s=0.5)
+        client = await proxy.connect()
+        for _ in range(3):
+            await client.send(GET)
+            assert (await client.answer())[0].startswith(b"HTTP/1.1 200 ")
+            await asyncio.sleep(0.4)
+        assert len(proxy.server.context.short_deadlines) == 0
+
+
+@pytest.mark.parametrize(("request_s", "waiting"), [(None, 0), (60.0, 0), (4.0, 1)])
+@in_virtual_time
+async def test_only_requests_with_short_times_have_them_watched(request_s: float | None, waiting: int) -> None:
+    async with proxied(stay_silent) as proxy:
+        proxy.target.policies = RoutePolicies(request_s=request_s)
+        client = await proxy.connect()
+        await client.send(GET)
+        await until(lambda: proxy.origin.heads)
+        assert len(proxy.server.context.short_deadlines) == waiting
+        client.writer.close()
+        await until(lambda: not len(proxy.server.context.short_deadlines))
+
+
 async def test_a_route_that_cannot_be_served_as_written_says_so() -> None:
     async with proxied(answering(OK)) as proxy:
         proxy.target.policies = RoutePolicies()

@@ -15,6 +15,7 @@ from headgate.gateway.proxy.outbox import Outbox, OutboxTransport
 from headgate.gateway.proxy.peer import Peer
 from headgate.gateway.proxy.reports import RequestLog, Tracing
 from headgate.gateway.proxy.seam import RouterHolder
+from headgate.gateway.proxy.short_deadlines import ShortDeadlines
 from headgate.gateway.proxy.stats import ProxyStats
 
 
@@ -46,6 +47,7 @@ class ProxyContext:
     access_log: RequestLog | None
     clock: Clock
     outbox: Outbox
+    short_deadlines: ShortDeadlines = field(default_factory=ShortDeadlines)
     connections: set[Connection] = field(default_factory=set)
     tracing: Tracing | None = None
     """None: no request is traced."""

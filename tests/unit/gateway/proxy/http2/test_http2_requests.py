@@ -6,6 +6,7 @@ import pytest
 
 from fakes.gateway.proxied import OK, Conversation, answering, proxied
 from fakes.peers.http2 import http2_client, request
+from fakes.virtual_time import in_virtual_time
 from fakes.waiting import until
 from headgate.gateway.proxy.config import ProxyConfig
 from headgate.gateway.proxy.policies import RoutePolicies
@@ -279,3 +280,20 @@ async def test_a_body_is_held_back_where_its_route_asks_for_that() -> None:
         answer = await client.fetch(request(b"POST"), b"x" * 300_000)
         assert answer.status == 200
         assert b"\r\nContent-Length: 300000\r\n" in proxy.origin.heads[0]
+
+
+@in_virtual_time
+async def test_a_short_time_for_a_request_ends_that_alone_and_precisely() -> None:
+    async def slow(conversation: Conversation) -> None:
+        head, _ = await conversation.request()
+        await asyncio.sleep(30 if b"/silent" in head else 1)
+        await conversation.send(OK)
+
+    async with proxied(slow, slow) as proxy, http2_client(proxy.port) as client:
+        other = client.open(request(b"GET", b"/"))
+        await until(lambda: proxy.origin.heads)
+        proxy.target.policies = RoutePolicies(request_s=0.5)
+        began = asyncio.get_running_loop().time()
+        assert (await client.fetch(request(b"GET", b"/silent"))).status == 504
+        assert 0.5 <= asyncio.get_running_loop().time() - began < 0.53
+        assert (await client.answer(other)).status == 200

@@ -107,6 +107,10 @@ class ActiveRequest(SentRequest):
         """Send the request, with what is there of its body."""
         raise NotImplementedError
 
+    def timed_out(self) -> None:
+        """React to a deadline that passed."""
+        raise NotImplementedError
+
     def refuse(self, status: int, reason: str, extra: bytes = b"") -> None:
         """Answer by ourselves; an answer that has begun is cut off instead. `extra` are whole header lines."""
         raise NotImplementedError

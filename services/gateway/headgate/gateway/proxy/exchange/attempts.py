@@ -387,6 +387,7 @@ class Attempts:
         """Let go of everything, as the request is over."""
         if self._exchange.upstream_state is not None:
             self._part_with_state()
+        self._deadlines.end()
         self._exchange.pool = None
         self._tried = _NO_POOLS
 

@@ -1,21 +1,29 @@
-"""How long the side that has to move next may take; `expiry` says what becomes of a request when it takes longer."""
+"""How long the side that has to move next may take; `expiry` says what becomes of a request when it takes longer.
+
+Timeouts from `SHORT_S` on are kept by the tick of the coarse clock, and may be late by two ticks. Shorter ones of whole
+requests and of attempts begin at the very time, and are kept by `ShortDeadlines`.
+"""
 
 import math
+import time
 
 from headgate.gateway.proxy.context import ProxyContext
 from headgate.gateway.proxy.exchange.active_request import ActiveRequest
 from headgate.gateway.proxy.exchange.pace import Pace
+from headgate.gateway.proxy.short_deadlines import SHORT_S, Expiring
 
 
-class Deadlines:
+class Deadlines(Expiring):
     """Sets the deadline of one exchange's client, which the tick of the clock compares with the time."""
 
-    __slots__ = ("_answer_pace", "_body_pace", "_clock", "_config", "_exchange", "expires")
+    __slots__ = ("_answer_pace", "_body_pace", "_clock", "_config", "_exchange", "_is_short", "_shorts", "expires")
 
     def __init__(self, exchange: ActiveRequest, context: ProxyContext) -> None:
+        super().__init__()
         self._exchange = exchange
         self._clock = context.clock
         self._config = context.config
+        self._shorts = context.short_deadlines
         self._body_pace: Pace | None = None
         """At which the body comes; None: nobody has waited for more of it yet."""
         self.begin()
@@ -26,19 +34,42 @@ class Deadlines:
         """When the whole request has to be over."""
         self._answer_pace: Pace | None = None
         """At which the client takes the answer; None: nothing has waited for it yet."""
+        self._is_short = False
+        """The whole request, or an attempt of it, has less than `SHORT_S`."""
+
+    def end(self) -> None:
+        """Let go of the clock, as the request is over."""
+        if self._is_short:
+            self._shorts.remove(self)
 
     def allow(self, seconds: float) -> None:
         """Bound the time for the whole request, if it is not shorter already."""
-        self.expires = min(self.expires, self._clock.now + seconds)
+        if seconds < SHORT_S:
+            self._is_short = True
+            self.expires = min(self.expires, time.monotonic() + seconds)
+            self._shorts.add(self, self.expires)
+        else:
+            self.expires = min(self.expires, self._clock.now + seconds)
+
+    def look(self, now: float) -> None:
+        """End the request if its time is over, or look again when it will be."""
+        exchange = self._exchange
+        if not exchange.active:
+            return
+        deadline = exchange.client.deadline
+        if deadline <= now:
+            exchange.timed_out()
+        elif deadline - now < SHORT_S:
+            self._shorts.add(self, deadline)
 
     def remaining_s(self) -> float:
         """Give the seconds that the whole request may yet take."""
-        return max(0.0, self.expires - self._clock.now)
+        return max(0.0, self.expires - time.monotonic())
 
     def wait(self, timeout_s: float, *, is_late: bool = False) -> None:
         """Wait for so long, unless the whole request has less and is not late already."""
         deadline = self._clock.now + timeout_s
-        self._exchange.client.deadline = deadline if is_late else min(deadline, self.expires)
+        self._bound(deadline if is_late else min(deadline, self.expires))
 
     def lift(self) -> None:
         """Wait for something that bounds itself."""
@@ -48,6 +79,7 @@ class Deadlines:
         """Bound the wait for whoever has to move next."""
         exchange, config = self._exchange, self._config
         client, route, upstream = exchange.client, exchange.route, exchange.upstream
+        begins = self._clock.now
         if exchange.tunnel:
             timeout_s = self._tunnel_idle_s()
         elif upstream is not None and upstream.write_paused:
@@ -58,15 +90,23 @@ class Deadlines:
             timeout_s = self._body_timeout_s()
         else:
             timeout_s = route.read_timeout_s or config.read_timeout_s
-            policies = route.policies
-            if policies is not None and policies.retries.per_try_s is not None and not exchange.answer_begun:
-                timeout_s = min(timeout_s, policies.retries.per_try_s)
-        client.deadline = min(self._clock.now + timeout_s, self.expires)
+            per_try_s = route.policies.retries.per_try_s if route.policies is not None else None
+            if per_try_s is not None and per_try_s < timeout_s and not exchange.answer_begun:
+                timeout_s = per_try_s
+                if timeout_s < SHORT_S:
+                    self._is_short = True
+                    begins = time.monotonic()
+        self._bound(min(begins + timeout_s, self.expires))
+
+    def _bound(self, deadline: float) -> None:
+        self._exchange.client.deadline = deadline
+        if self._is_short and deadline - self._clock.now < SHORT_S:
+            self._shorts.add(self, deadline)
 
     @property
     def is_expired(self) -> bool:
         """The whole request has taken longer than it may."""
-        return self._clock.now >= self.expires
+        return time.monotonic() >= self.expires
 
     @property
     def is_client_in_time(self) -> bool:

@@ -73,7 +73,7 @@ FEATURES: Final = (
     Feature("HTTPRoute"),
     *(Feature(f"HTTPRoute{name}") for name in _HTTP_ROUTE),
     Feature("HTTPRouteBackendURLRewrite", note=_NEW),
-    Feature("HTTPRouteRetryCodes", False, "of 1.7: `timeouts.request` may be exceeded by half a second"),
+    Feature("HTTPRouteRetryCodes", note=_NEW),
     Feature("ListenerSet"),
     Feature("Mesh", False, "and all features of meshes"),
     Feature("ReferenceGrant"),
