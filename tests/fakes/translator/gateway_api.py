@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 from typing import Any
 
+from fakes.gateway.tls import Authority
 from fakes.translator.deltas import applied, deleted, ref_of
 from headgate.common.resources import ALL_KINDS, JsonObject, StatusShape
 from headgate.common.snapshot import Version
@@ -151,6 +152,12 @@ def tls_policy(
     known = {"hostname": "web.example", "wellKnownCACertificates": "System", **validation}
     checked = {key: value for key, value in known.items() if value is not None}
     return resource("BackendTLSPolicy", name, {"targetRefs": [target], "validation": checked, **(spec or {})})
+
+
+def authorities(name: str, authority: Authority) -> Any:
+    """Return a ConfigMap with an authority that policies may name."""
+    meta = {"name": name, "namespace": "default"}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"ca.crt": authority.pem.decode()}}
 
 
 def traffic_policy(name: str = "traffic", *services: str, **spec: Any) -> Any:

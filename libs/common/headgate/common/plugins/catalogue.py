@@ -8,6 +8,7 @@ from headgate.common.plugins.ai.proxy import AiProxyConfig, AiProxyMultiConfig
 from headgate.common.plugins.ai.rate_limiting import AiRateLimitingConfig
 from headgate.common.plugins.authentication.basic_auth import BasicAuthConfig
 from headgate.common.plugins.authentication.digest_auth import DigestAuthConfig
+from headgate.common.plugins.authentication.ext_authz import ExtAuthzConfig
 from headgate.common.plugins.authentication.forward_auth import ForwardAuthConfig
 from headgate.common.plugins.authentication.hmac_auth import HmacAuthConfig
 from headgate.common.plugins.authentication.jwe_decrypt import JweDecryptConfig
@@ -119,6 +120,7 @@ CONFIGS: Mapping[str, type[PluginConfig]] = MappingProxyType(
             EchoConfig,
             ElasticsearchLoggerConfig,
             ErrorPageConfig,
+            ExtAuthzConfig,
             FaultInjectionConfig,
             FileLoggerConfig,
             ForwardAuthConfig,

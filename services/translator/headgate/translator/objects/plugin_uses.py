@@ -33,6 +33,7 @@ _GUARDS = frozenset(
         "consumer-restriction",
         "csrf",
         "digest-auth",
+        "ext-authz",
         "forward-auth",
         "hmac-auth",
         "ip-restriction",

@@ -94,7 +94,7 @@ async def test_a_body_is_shown_if_that_is_said_and_a_longer_one_refused() -> Non
     ("written", "status", "reason"),
     [
         (asks(name="gone"), 500, "BackendNotFound"),
-        (asks("GRPC"), 503, "UnsupportedValue"),
+        (asks("GRPC", name="gone"), 500, "BackendNotFound"),
         (asks(http={"path": "a b"}), 503, "UnsupportedValue"),
         ({"type": "ExternalAuth"}, 503, "Required"),
     ],

@@ -17,6 +17,7 @@ from fakes.peers.grpc_service import grpc_server, grpc_stub
 from fakes.translator.applied import World, pair, world
 from fakes.translator.deltas import endpoint_slice, service
 from fakes.translator.gateway_api import (
+    authorities,
     by_config_maps,
     gateway,
     gateway_class,
@@ -31,11 +32,6 @@ from fakes.translator.gateway_api import (
 AUTHORITY, OTHER = Authority(), Authority("other")
 SPIFFE = "spiffe://cluster.local/ns/default/sa/web"
 ISSUED = AUTHORITY.issue("web.example", x509.DNSName("web.example"), x509.UniformResourceIdentifier(SPIFFE))
-
-
-def authorities(name: str, authority: Authority) -> Any:
-    meta = {"name": name, "namespace": "default"}
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"ca.crt": authority.pem.decode()}}
 
 
 @contextlib.asynccontextmanager

@@ -12,6 +12,7 @@ from headgate.gateway.plugins.built_in.ai.ai_proxy_multi import AiProxyMulti
 from headgate.gateway.plugins.built_in.ai.ai_rate_limiting import AiRateLimiting
 from headgate.gateway.plugins.built_in.authentication.basic_auth import BasicAuth
 from headgate.gateway.plugins.built_in.authentication.digest_auth import DigestAuth
+from headgate.gateway.plugins.built_in.authentication.ext_authz.plugin import ExtAuthz
 from headgate.gateway.plugins.built_in.authentication.forward_auth import ForwardAuth
 from headgate.gateway.plugins.built_in.authentication.hmac_auth import HmacAuth
 from headgate.gateway.plugins.built_in.authentication.jwe_decrypt import JweDecrypt
@@ -119,6 +120,7 @@ _ALL: tuple[type[Plugin[Any]], ...] = (
     Echo,
     ElasticsearchLogger,
     ErrorPage,
+    ExtAuthz,
     FaultInjection,
     FileLogger,
     ForwardAuth,

@@ -69,7 +69,7 @@ class CallTarget:
 class Call(ClientSide):
     """Takes an answer for the one who waits for it."""
 
-    __slots__ = ("_answer", "_max_body", "_pieces", "_size", "exchange", "outcome")
+    __slots__ = ("_answer", "_max_body", "_pieces", "_size", "_trailers", "exchange", "outcome")
 
     def __init__(self, context: ProxyContext, max_body: int, outcome: "asyncio.Future[Response]") -> None:
         super().__init__()
@@ -81,6 +81,7 @@ class Call(ClientSide):
         self._answer: AnswerHead | None = None
         self._pieces: list[bytes] = []
         self._size = 0
+        self._trailers = b""
 
     @property
     def version(self) -> bytes:
@@ -94,6 +95,7 @@ class Call(ClientSide):
 
     def send_data(self, payload: bytes, *, done: bool, trailers: bytes) -> None:
         """Take more of the body."""
+        self._trailers += trailers
         self._pieces.append(payload)
         self._size += len(payload)
         if self._size > self._max_body:
@@ -114,6 +116,8 @@ class Call(ClientSide):
             return
         lines = answer.lines
         headers = Headers.from_lines(lines[lines.index(b"\n") + 1 :])
+        if self._trailers:
+            _add_status(headers, Headers.from_lines(self._trailers))
         self.outcome.set_result(Response(answer.status, headers, b"".join(self._pieces), from_upstream=True))
 
     def _fail(self, error: Exception) -> None:
@@ -144,6 +148,14 @@ class Call(ClientSide):
 
     def update_reading(self) -> None:
         """Do nothing: the body is there."""
+
+
+def _add_status(headers: Headers, trailers: Headers) -> None:
+    """Take over how a call of gRPC has ended; other trailers are no headers (RFC 9110 section 6.5.1)."""
+    for name in ("grpc-status", "grpc-message"):
+        value = trailers.get(name)
+        if value is not None:
+            headers.set(name, value)
 
 
 class Calls:

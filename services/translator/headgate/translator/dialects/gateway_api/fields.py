@@ -135,15 +135,8 @@ HTTP_ROUTE_FIELDS: Final = (
         is_=Likeness.DIFFERENT,
         note="over HTTP: 200 lets in, any other answer is the client's, and 403 if there is none. Without "
         "`allowedResponseHeaders` the Service gets all headers of the answer but `Content-*`, `Date`, `Server` and "
-        "`Set-Cookie`; a body longer than `forwardBody.maxSize` is refused with 413",
-    ),
-    _row(
-        "rules[].filters[].externalAuth.protocol",
-        "rules[].backendRefs[].filters[].externalAuth.protocol",
-        is_=Likeness.REFUSED,
-        value="GRPC",
-        note="`GRPC`: requests of the rule answer 503, those of a backend 500",
-        label="… `protocol`",
+        "`Set-Cookie`. Over gRPC: as [`ext-authz`](plugins.md#ext-authz) has it. A body longer than "
+        "`forwardBody.maxSize` is refused with 413",
     ),
     _row(
         "rules[].backendRefs",

@@ -93,6 +93,13 @@ class HttpAuth(Model):
     """Of its answer that the backend gets; all without any."""
 
 
+class GrpcAuth(Model):
+    """How a Service is asked by gRPC."""
+
+    allowed_headers: tuple[Name, ...] = Field(default=(), max_length=64)
+    """That it is shown; all without any."""
+
+
 class ForwardBody(Model):
     """Whether it is shown the body."""
 
@@ -106,6 +113,7 @@ class ExternalAuth(Model):
     protocol: Literal["HTTP", "GRPC"]
     backend_ref: BackendReference
     http: HttpAuth = HttpAuth()
+    grpc: GrpcAuth = GrpcAuth()
     forward_body: ForwardBody = ForwardBody()
 
 

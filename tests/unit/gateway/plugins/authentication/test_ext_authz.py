@@ -1,0 +1,93 @@
+"""Asking by Envoy's gRPC protocol, without a wire: what is told of a request, and which answers count."""
+
+from typing import Any
+
+import pytest
+
+from fakes.peers.ext_authz import allowed, denied, header
+from headgate.gateway.plugins.built_in.authentication.ext_authz.messages import METHOD, messages
+from headgate.gateway.plugins.interface import Headers, PluginServices, Request, Response
+from unit.gateway.plugins.running import answered, asked, chain, request
+from unit.gateway.plugins.service import sending
+
+OK = {"grpc-status": "0"}
+
+
+def framed(message: bytes) -> bytes:
+    return b"\0" + len(message).to_bytes(4, "big") + message
+
+
+def answering(
+    body: bytes, headers: dict[str, str] | None = None, status: int = 200, seen: list[Request] | None = None
+) -> PluginServices:
+    def answer(upstream: str, question: Request) -> Response:
+        if seen is not None:
+            seen.append(question)
+        return Response(status, Headers((OK if headers is None else headers).items()), body)
+
+    return PluginServices(send_to=sending(answer))
+
+
+async def told(given: Request, **config: Any) -> Any:
+    seen: list[Request] = []
+    plugins = chain(("ext-authz", {"upstream": "u", **config}), services=answering(framed(allowed()), seen=seen))
+    assert await asked(plugins, given) is None
+    (question,) = seen
+    assert (question.method, question.path, question.headers.get("grpc-timeout")) == ("POST", METHOD, "3000m")
+    assert question.body is not None
+    return messages().request.FromString(question.body[5:]).attributes
+
+
+async def test_headers_of_one_name_are_joined_and_names_are_in_lower_case() -> None:
+    given = request("/p", [("X-A", "1"), ("x-a", "2"), ("Cookie", "a=1"), ("Cookie", "b=2")], http_version="2.0")
+    http = (await told(given)).request.http
+    headers = {each.key: each.value for each in http.headers}
+    assert (headers["x-a"], headers["cookie"], http.protocol) == ("1,2", "a=1; b=2", "HTTP/2")
+
+
+async def test_text_beyond_ascii_is_told_as_utf8() -> None:
+    given = request("/p", [("X-Name", "é".encode().decode("latin-1")), ("X-Raw", "\xff")])
+    headers = {each.key: each.value for each in (await told(given)).request.http.headers}
+    assert (headers["x-name"], headers["x-raw"]) == ("é", "\N{REPLACEMENT CHARACTER}")
+
+
+async def test_a_body_of_unknown_length_has_no_size() -> None:
+    http = (await told(request("/p", method="POST", content_length=None, body=b"abc"))).request.http
+    assert (http.size, http.body) == (-1, "")
+
+
+@pytest.mark.parametrize(
+    ("body", "headers", "status"),
+    [
+        (framed(allowed()), {}, 200),
+        (framed(allowed()), {"grpc-status": "14"}, 200),
+        (framed(allowed()), None, 503),
+        (b"\1" + framed(allowed())[1:], None, 200),
+        (framed(allowed()) * 2, None, 200),
+        (framed(allowed())[:-1], None, 200),
+        (b"", None, 200),
+        (framed(denied()), None, 200),
+    ],
+)
+async def test_only_one_whole_message_of_a_call_that_went_well_lets_in(
+    body: bytes, headers: dict[str, str] | None, status: int
+) -> None:
+    config = {"upstream": "u", "status_on_error": 503}
+    refusal = await asked(chain(("ext-authz", config), services=answering(body, headers, status)), request())
+    assert refusal is not None
+    assert refusal.status == (403 if body == framed(denied()) else 503)
+
+
+async def test_an_empty_answer_lets_in_as_its_status_is_ok() -> None:
+    assert await asked(chain(("ext-authz", {"upstream": "u"}), services=answering(framed(b""))), request()) is None
+
+
+async def test_headers_for_the_client_go_by_their_action() -> None:
+    said = allowed(
+        response_headers_to_add=[header("x-set", "new"), header("x-own", "auth", append_action=1), header("x-b", "")]
+    )
+    plugins = chain(("ext-authz", {"upstream": "u"}), services=answering(framed(said)))
+    given = request()
+    assert await asked(plugins, given) is None
+    response = await answered(plugins, given, Response(200, Headers([("X-Set", "old"), ("X-Own", "web")])))
+    assert [*response.headers] == [("x-set", "new"), ("X-Own", "web"), ("x-b", "")]
