@@ -217,7 +217,7 @@ def _retry(retries: Retries) -> JsonObject:
         said["codes"] = list(retries.statuses)
     if retries.backoff_s:
         said["backoff"] = duration(retries.backoff_s)
-    read = retries_of(RouteRule.model_validate({"retry": said}), None, None)
+    read = retries_of(RouteRule.model_validate({"retry": said}), None)
     has_same_reasons = set(read.on) == set(retries.on) and read.statuses == retries.statuses
     return said if has_same_reasons and read.attempts == retries.attempts else {}
 

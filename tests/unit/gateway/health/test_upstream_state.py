@@ -3,7 +3,7 @@
 import heapq
 from collections.abc import Callable
 
-from headgate.common.table import ActiveCheck, BackendProtocol, CircuitBreaker, Ejection
+from headgate.common.table import ActiveCheck, BackendProtocol, CircuitBreaker, Ejection, RetryBudget
 from headgate.gateway.health.policies import HealthPolicies
 from headgate.gateway.health.state import Knowledge, Slot, UpstreamState
 from headgate.gateway.health.stats import HealthStats
@@ -299,3 +299,18 @@ def test_a_pool_of_an_endpoint_that_left_is_passed_over() -> None:
     finish(state.adopt(policies(ejection=EJECT_AT_ONCE), [A, B]))
     state.report_pool(slot.pool, 500)
     assert not state.unavailable
+
+
+def test_a_budget_of_the_upstreams_own_holds_instead_of_the_routes_and_for_free_retries_too() -> None:
+    world = FakeWorld()
+    bounds = RetryBudget(share=0.5, interval_s=10, least=1, least_interval_s=10)
+    state, _ = state_of(world, HealthPolicies(retry_budget=bounds), A)
+    assert state.hears_of_requests
+    for _ in range(2):
+        assert state.may_begin() is None
+    assert [state.may_retry(0.0, is_free=True), state.may_retry(None), state.may_retry(None)] == [True, True, False]
+    assert (state.retries.under_way, world.stats.budget_rejections) == (1, {"up": 1})
+    world.advance(11)
+    assert state.may_retry(0.0)
+    finish(state.adopt(policies(), [A]))
+    assert (state.hears_of_requests, state.may_retry(None)) == (False, True)

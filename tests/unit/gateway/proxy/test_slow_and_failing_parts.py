@@ -51,7 +51,7 @@ class RecordedState:
         assert self.circuit is not None
         return self.circuit.wait(resume)
 
-    def may_retry(self, share: float | None) -> bool:
+    def may_retry(self, share: float | None, *, is_free: bool = False) -> bool:
         return True
 
     def retry_ended(self) -> None:

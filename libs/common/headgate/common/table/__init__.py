@@ -75,6 +75,7 @@ from headgate.common.table.upstream import (
     Ejection,
     Endpoint,
     HashKey,
+    RetryBudget,
     Upstream,
 )
 
@@ -137,6 +138,7 @@ __all__ = [
     "Provenance",
     "Rank",
     "Retries",
+    "RetryBudget",
     "RetryCondition",
     "Route",
     "Stickiness",

@@ -169,6 +169,19 @@ class CircuitBreaker(Entry):
     """Under way."""
 
 
+class RetryBudget(Entry):
+    """Bounds the retries of one worker by what was sent to the upstream lately. Instead of `Retries.budget` of routes,
+    and for retries after refused connections too.
+    """
+
+    share: float = Field(ge=0, le=1)
+    """Of the requests that began within `interval_s`, retries among them, so many may be retries."""
+    interval_s: float = Field(gt=0)
+    least: int = Field(ge=0)
+    """So many within `least_interval_s` may be made in any case."""
+    least_interval_s: float = Field(gt=0)
+
+
 class BackendTls(Entry):
     """TLS towards endpoints."""
 
@@ -199,6 +212,8 @@ class Upstream(Entry):
     active_check: ActiveCheck | None = None
     ejection: Ejection | None = None
     circuit_breaker: CircuitBreaker | None = None
+    retry_budget: RetryBudget | None = None
+    """None: that of each route bounds what is under way."""
     tls: BackendTls | None = None
     """For `https`, `h2` and `tls`; None: without verification."""
     host: str | None = None

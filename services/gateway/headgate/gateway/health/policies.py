@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from headgate.common.table import ActiveCheck, BackendProtocol, CircuitBreaker, Ejection, Upstream
+from headgate.common.table import ActiveCheck, BackendProtocol, CircuitBreaker, Ejection, RetryBudget, Upstream
 from headgate.gateway.model.steps import Steps
 
 if TYPE_CHECKING:
@@ -20,11 +20,13 @@ class HealthPolicies(NamedTuple):
     ca_pem: str = ""
     """Authorities for checks over TLS."""
     server_name: str = ""
+    retry_budget: RetryBudget | None = None
 
     @property
     def are_none(self) -> bool:
         """Whether there is nothing to watch."""
-        return self.active_check is None and self.ejection is None and self.circuit_breaker is None
+        watched = (self.active_check, self.ejection, self.circuit_breaker, self.retry_budget)
+        return all(each is None for each in watched)
 
 
 class WatchesUpstreams(Protocol):
@@ -75,5 +77,6 @@ def policies_of(upstream: Upstream) -> HealthPolicies:
         upstream.protocol,
         tls.ca_pem if tls else "",
         tls.server_name if tls else "",
+        upstream.retry_budget,
     )
     return NO_POLICIES if policies.are_none else policies

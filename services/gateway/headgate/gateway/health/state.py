@@ -12,7 +12,7 @@ passed in.
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any, Final, NamedTuple, Protocol
 
-from headgate.gateway.health.budget import RetryBudget
+from headgate.gateway.health.budget import RecentBudget, RetryBudget
 from headgate.gateway.health.circuit import Circuit, Resume
 from headgate.gateway.health.ejection import Ejector, Outcome
 from headgate.gateway.health.policies import HealthPolicies
@@ -122,6 +122,7 @@ class UpstreamState:
         "ejector",
         "key",
         "on_change",
+        "recent",
         "retries",
         "unavailable",
     )
@@ -133,6 +134,8 @@ class UpstreamState:
         self.ejector: Ejector[Slot] | None = None
         """None: nothing to report."""
         self.retries: Final = RetryBudget()
+        self.recent: RecentBudget | None = None
+        """Bounds retries by what has begun lately; None: what is under way bounds them."""
         self.unavailable: Final[set[Slot]] = set()
         """Endpoints that should get no requests: unhealthy or ejected."""
         self.on_change: OnChange = _tell_nobody
@@ -146,6 +149,11 @@ class UpstreamState:
         self._watches: dict[Slot, Watching] = {}
         self._unhealthy: set[Slot] = set()
         self._timer: Stoppable | None = None
+
+    @property
+    def hears_of_requests(self) -> bool:
+        """Whether requests have to tell how they went."""
+        return self.circuit is not None or self.ejector is not None or self.recent is not None
 
     # What the exchange calls.
 
@@ -172,10 +180,10 @@ class UpstreamState:
     def may_begin(self) -> str | None:
         """Count a request that begins; if the circuit breaker forbids it, return why, and count nothing."""
         circuit = self.circuit
-        if circuit is None:
-            return None
-        reason = circuit.begin()
+        reason = circuit.begin() if circuit is not None else None
         if reason is None:
+            if self.recent is not None:
+                self.recent.begin(self._world.time())
             return None
         self._world.stats.circuit_rejections[self.key, "requests"] += 1
         return f"circuit breaker of {self.key}: {reason}"
@@ -194,12 +202,19 @@ class UpstreamState:
         self._world.stats.circuit_rejections[self.key, "pending"] += 1
         return f"circuit breaker of {self.key}: {reason}"
 
-    def may_retry(self, share: float | None) -> bool:
-        """Count a retry that begins, to be ended by `retry_ended`; False if the budget is spent.
+    def may_retry(self, share: float | None, *, is_free: bool = False) -> bool:
+        """Count a retry that begins, to be ended by `retry_ended` unless it is free; False if the budget is spent.
 
-        `share` is the route's `Retries.budget`.
+        `share` is the route's `Retries.budget`. A free one is bounded by a budget of the upstream's own alone.
         """
-        if self.retries.begin(share, sum(slot.active for slot in self._members)):
+        recent = self.recent
+        if recent is not None:
+            may_begin = recent.begin_retry(self._world.time())
+            if may_begin and not is_free:
+                self.retries.begin(None, 0)
+        else:
+            may_begin = is_free or self.retries.begin(share, sum(slot.active for slot in self._members))
+        if may_begin:
             return True
         self._world.stats.budget_rejections[self.key] += 1
         return False
@@ -244,6 +259,11 @@ class UpstreamState:
             self._by_pool.pop(gone.pool, None)
         self._members = members
         self._adopt_circuit(policies)
+        budget = policies.retry_budget
+        if budget is None:
+            self.recent = None
+        elif self.recent is None or self.recent.policy != budget:
+            self.recent = RecentBudget(budget)
         self._adopt_ejection(policies, members)
         checking = self._adopt_checks(policies, members)
         next(checking, None)

@@ -57,7 +57,7 @@ class UpstreamHealth:
     def find(self, key: str) -> UpstreamState | None:
         """Return the state that requests have to tell how they went, None if it is only watched from outside."""
         state = self._states.get(key)
-        return state if state is not None and (state.circuit is not None or state.ejector is not None) else None
+        return state if state is not None and state.hears_of_requests else None
 
     def knowledge(self, key: str) -> list[Knowledge]:
         """Return what is known of the endpoints of an upstream that are not well or failed requests."""

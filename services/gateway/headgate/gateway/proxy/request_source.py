@@ -38,8 +38,10 @@ class UpstreamState(Protocol):
     def wait(self, resume: Callable[[], None]) -> str | None:
         """Have `resume` called when a connection may be had; why that is not possible, if so."""
 
-    def may_retry(self, share: float | None) -> bool:
-        """Count a retry that begins; False: it would be more than this share of the requests under way."""
+    def may_retry(self, share: float | None, *, is_free: bool = False) -> bool:
+        """Count a retry that begins; False: it would be more than this share of the requests under way, or more than
+        the upstream's own budget allows, which alone bounds a free one.
+        """
 
     def retry_ended(self) -> None:
         """Count the end of a retry."""

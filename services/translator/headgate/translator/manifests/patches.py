@@ -25,6 +25,7 @@ from headgate.common.table import (
     Mirror,
     PluginUse,
     Retries,
+    RetryBudget,
     Stickiness,
     Subject,
     Timeouts,
@@ -103,6 +104,7 @@ class UpstreamPatch(Patch):
     active_check: ActiveCheck | None = None
     ejection: Ejection | None = None
     circuit_breaker: CircuitBreaker | None = None
+    retry_budget: RetryBudget | None = None
     tls: BackendTls | None = None
     host: str | None = None
     proxy_protocol: Literal[1, 2] | None = None

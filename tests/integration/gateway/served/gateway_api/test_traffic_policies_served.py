@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from fakes.gateway.proxied import OK, Conversation, answering
 from fakes.gateway.served import named, origins
 from fakes.translator.applied import World, world
@@ -81,3 +83,38 @@ async def test_a_rule_with_a_budget_is_served_and_sends_again_what_is_within_it(
         made.proxy.apply(gateway_class(), gateway(), route(retried), policy)
         assert await made.proxy.status() == 200
         assert made.proxy.problems(policy) == []
+
+
+async def unavailable(conversation: Conversation) -> None:
+    while True:
+        await conversation.request()
+        await conversation.send(b"HTTP/1.1 503 X\r\nContent-Length: 0\r\n\r\n")
+
+
+@pytest.mark.parametrize(
+    ("constraint", "retries"),
+    [
+        ({"budget": {"percent": 20, "interval": "1h"}, "minRetryRate": {"count": 1, "interval": "1h"}}, 2),
+        ({"budget": {"percent": 0}, "minRetryRate": {"count": 4, "interval": "1h"}}, 4),
+        ({"budget": {"percent": 100}, "minRetryRate": {"count": 1}}, 8),
+        ({"budget": {"percent": 0}}, 8),
+    ],
+)
+async def test_retries_of_a_service_are_a_share_of_its_requests_or_the_least_rate(
+    constraint: Any, retries: int
+) -> None:
+    async with world(failing=unavailable) as made:
+        policy = traffic_policy("traffic", "failing", retryConstraint=constraint)
+        rules = [to("failing", matches=[prefix(path)], retry={"codes": [503], "attempts": 1}) for path in ("/a", "/b")]
+        made.proxy.apply(gateway_class(), gateway(), route(*rules), policy)
+        for path in ("/a", "/b") * 4:
+            assert await made.proxy.status(path) == 503
+        assert len(made.servers["failing"].heads) == 8 + retries
+
+
+@pytest.mark.parametrize("interval", ["0s", "61m", "soon"])
+async def test_an_interval_that_is_none_is_refused(interval: str) -> None:
+    async with world("web") as made:
+        policy = traffic_policy(retryConstraint={"budget": {"interval": interval}})
+        made.proxy.apply(gateway_class(), gateway(), route(to("web")), policy)
+        assert made.proxy.errors(policy) == ["InvalidValue"]

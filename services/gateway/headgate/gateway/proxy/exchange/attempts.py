@@ -147,11 +147,10 @@ class Attempts:
             if state.may_begin() is not None:
                 return False
             self._is_counted = True
-        if is_refused and self._count - self._budgeted < _FREE_RETRIES:
-            return True
-        if not state.may_retry(share):
+        is_free = is_refused and self._count - self._budgeted < _FREE_RETRIES
+        if not state.may_retry(share, is_free=is_free):
             return False
-        self._budgeted += 1
+        self._budgeted += not is_free
         return True
 
     # A connection

@@ -218,16 +218,12 @@ TRAFFIC_POLICY_FIELDS: Final = (
     _row("targetRefs", is_=Likeness.SAME, note="Services of HTTPRoutes and GRPCRoutes"),
     _row(
         "retryConstraint.budget.percent",
-        is_=Likeness.DIFFERENT,
-        note="retries under way as a share of the requests under way. Of several Services of a rule the least share "
-        "holds. A request that is not sent again gets the answer of its last attempt",
-    ),
-    _row(
         "retryConstraint.budget.interval",
-        "retryConstraint.minRetryRate",
-        is_=Likeness.UNUSED,
-        note="what is under way counts, and three retries at once are always made",
+        is_=Likeness.SAME,
+        note="of the requests to the Service that a worker has begun within the time, retries among them. A request "
+        "that is not sent again gets the answer of its last attempt",
     ),
+    _row("retryConstraint.minRetryRate", is_=Likeness.SAME, note="by each worker"),
     _row(
         "sessionPersistence",
         is_=Likeness.SAME,

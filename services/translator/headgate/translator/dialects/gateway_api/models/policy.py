@@ -11,6 +11,8 @@ _DnsName = Annotated[
     str, Field(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$", max_length=253)
 ]
 
+_Interval = Annotated[Seconds, Field(gt=0, le=3600)]
+
 
 class PolicyTargetReference(Model):
     """A Service, or one of its ports."""
@@ -59,18 +61,25 @@ class BackendTlsPolicySpec(Model):
     options: dict[str, Any] = Field(default_factory=dict)
 
 
-class RetryBudget(Model):
+class BudgetDetails(Model):
     """How many of the requests may be retries."""
 
     percent: int = Field(default=20, ge=0, le=100)
-    interval: Seconds | None = None
+    interval: _Interval = 10.0
+
+
+class RequestRate(Model):
+    """So many requests in a time."""
+
+    count: int = Field(default=10, ge=1, le=1_000_000)
+    interval: _Interval = 1.0
 
 
 class RetryConstraint(Model):
-    """When no request is sent again."""
+    """When no request is sent again (GEP-3388)."""
 
-    budget: RetryBudget = RetryBudget()
-    min_retry_rate: dict[str, Any] = Field(default_factory=dict)
+    budget: BudgetDetails = BudgetDetails()
+    min_retry_rate: RequestRate = RequestRate()
 
 
 class TrafficPolicySpec(Model):

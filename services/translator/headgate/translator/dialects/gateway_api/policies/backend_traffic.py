@@ -9,8 +9,8 @@ from typing import Final, NamedTuple
 from headgate.common.problems import Problem, Severity
 from headgate.common.resources import TRAFFIC_POLICY, JsonObject, ObjectRef
 from headgate.common.status import ConditionType
-from headgate.common.table import Stickiness
-from headgate.translator.dialects.gateway_api.models.policy import TrafficPolicySpec
+from headgate.common.table import RetryBudget, Stickiness
+from headgate.translator.dialects.gateway_api.models.policy import RetryConstraint, TrafficPolicySpec
 from headgate.translator.dialects.gateway_api.policies.targets import gateways_of, is_service, services_of
 from headgate.translator.dialects.gateway_api.routes.sending import stickiness_of
 from headgate.translator.fragments.fragment import Fragment, Seniority
@@ -31,8 +31,8 @@ TRAFFIC_POLICIES: Final = document_kind(
 class TrafficPolicy(NamedTuple):
     """What holds for a Service."""
 
-    budget: float | None = None
-    """Retries as a share of the requests; None where nothing is said of it."""
+    budget: RetryBudget | None = None
+    """Of retries; None where nothing is said of it."""
     stickiness: Stickiness | None = None
 
 
@@ -83,9 +83,16 @@ def _read(manifest: JsonObject, problems: list[Problem]) -> TrafficPolicy | None
     problems += found
     if spec is None or any(problem.severity is Severity.ERROR for problem in found):
         return None
-    constraint = spec.retry_constraint
-    budget = None if constraint is None else constraint.budget.percent / 100
-    return TrafficPolicy(budget, stickiness_of(persistence))
+    return TrafficPolicy(_budget(spec.retry_constraint), stickiness_of(persistence))
+
+
+def _budget(written: RetryConstraint | None) -> RetryBudget | None:
+    if written is None:
+        return None
+    budget, rate = written.budget, written.min_retry_rate
+    return RetryBudget(
+        share=budget.percent / 100, interval_s=budget.interval, least=rate.count, least_interval_s=rate.interval
+    )
 
 
 def _rivals(lookups: Lookups, namespace: str, service: str) -> list[tuple[Seniority, TrafficPolicy]]:

@@ -88,8 +88,6 @@ class RuleBackends(NamedTuple):
     uses: tuple[BackendUse, ...]
     retries: Retries | None = None
     """By a policy for the only Service."""
-    budget: float | None = None
-    """Of retries, by policies."""
     groups: tuple[BackendGroup, ...] = ()
     """Of Services with sessions of their own."""
 
@@ -105,7 +103,6 @@ def find_backends(
         problems: where mistakes go.
         has_sessions: the rule says how clients keep to a pod, whatever policies say.
     """
-    budgets: list[float] = []
     groups: list[BackendGroup] = []
     backends: list[Backend] = []
     uses: list[BackendUse] = []
@@ -114,7 +111,6 @@ def find_backends(
         found = find_service_port(one.written, one.field, context, problems)
         if found is not None and not one.is_refused:
             policies.append(found.policy)
-            budgets += () if found.traffic.budget is None else (found.traffic.budget,)
             group = None if has_sessions else _group(one, found, context)
             groups += () if group is None else (group,)
             backends.append(_backend(one, found, group))
@@ -127,7 +123,7 @@ def find_backends(
         return RuleBackends((), ())
     only = policies[0] if len(backends) == len(policies) == 1 else None
     retries = only.route.retries if only is not None else None
-    return RuleBackends(tuple(backends), tuple(uses), retries, min(budgets, default=None), tuple(groups))
+    return RuleBackends(tuple(backends), tuple(uses), retries, tuple(groups))
 
 
 def _group(one: Destination, found: FoundService, context: RouteContext) -> BackendGroup | None:
@@ -219,12 +215,14 @@ def find_service_port(
         problems.append(warn("PolicyNotFollowed", f"{field}.name", message, written.name))
         return FoundService(BackendUse(refusal(context, field), field, field))
     if secured is not None and secured.tls is not None:
-        override = Override.of(UpstreamPatch(tls=with_certificate(secured.tls, context.shown, lookups)))
-        secure = OverriddenService(*named, _over_tls(protocol, port), policy is not None, override)
+        tls = with_certificate(secured.tls, context.shown, lookups)
+        patch = UpstreamPatch(tls=tls, retry_budget=traffic.budget)
+        secure = OverriddenService(*named, _over_tls(protocol, port), policy is not None, Override.of(patch))
         return FoundService(BackendUse(secure, f"{field}.name", f"{field}.port"), policy, traffic)
     upstream: ServicePortRef | OverriddenService = ServicePortRef(*named)
-    if policy is not None or protocol is not None:
-        upstream = OverriddenService(*named, protocol, has_policy=policy is not None)
+    if policy is not None or protocol is not None or traffic.budget is not None:
+        override = None if traffic.budget is None else Override.of(UpstreamPatch(retry_budget=traffic.budget))
+        upstream = OverriddenService(*named, protocol, policy is not None, override)
     return FoundService(BackendUse(upstream, f"{field}.name", f"{field}.port"), policy, traffic)
 
 

@@ -200,7 +200,7 @@ def _serve(
         () if is_answered else backends.backends,
         uses,
         timeouts_of(rule),
-        retries_of(rule, backends.retries, backends.budget),
+        retries_of(rule, backends.retries),
         stickiness_of(rule.session_persistence),
         () if is_answered or backends.backends else (NO_SERVICE,),
         redirecting,

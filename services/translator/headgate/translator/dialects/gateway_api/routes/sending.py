@@ -20,12 +20,11 @@ def timeouts_of(rule: RouteRule) -> Timeouts:
     return Timeouts(request_s=request) if request else Timeouts()
 
 
-def retries_of(rule: RouteRule, by_policy: Retries | None, budget: float | None) -> Retries:
+def retries_of(rule: RouteRule, by_policy: Retries | None) -> Retries:
     """Return when a request is sent again, and how long one endpoint may take; a policy's word counts where the rule
-    says nothing, and the budget is policies' in any case.
+    says nothing.
     """
     retries = _retries(rule.retry) if rule.retry is not None else by_policy or Retries()
-    retries = retries if budget is None else retries.model_copy(update={"budget": budget})
     per_try = rule.timeouts.backend_request if rule.timeouts is not None else None
     return retries.model_copy(update={"per_try_s": per_try}) if per_try else retries
 
