@@ -7,6 +7,7 @@ from headgate.common.plugins.ai.prompts import AiPromptDecoratorConfig, AiPrompt
 from headgate.common.plugins.ai.proxy import AiProxyConfig, AiProxyMultiConfig
 from headgate.common.plugins.ai.rate_limiting import AiRateLimitingConfig
 from headgate.common.plugins.authentication.basic_auth import BasicAuthConfig
+from headgate.common.plugins.authentication.cas_auth import CasAuthConfig
 from headgate.common.plugins.authentication.digest_auth import DigestAuthConfig
 from headgate.common.plugins.authentication.ext_authz import ExtAuthzConfig
 from headgate.common.plugins.authentication.forward_auth import ForwardAuthConfig
@@ -106,6 +107,7 @@ CONFIGS: Mapping[str, type[PluginConfig]] = MappingProxyType(
             BasicAuthConfig,
             BodyTransformerConfig,
             BrotliConfig,
+            CasAuthConfig,
             CircuitBreakerConfig,
             ClickhouseLoggerConfig,
             ClientCertificateConfig,

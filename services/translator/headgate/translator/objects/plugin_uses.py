@@ -29,6 +29,7 @@ _GUARDS = frozenset(
         "authz-casbin",
         "authz-keycloak",
         "basic-auth",
+        "cas-auth",
         "client-control",
         "consumer-restriction",
         "csrf",

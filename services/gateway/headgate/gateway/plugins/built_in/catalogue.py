@@ -11,6 +11,7 @@ from headgate.gateway.plugins.built_in.ai.ai_proxy import AiProxy
 from headgate.gateway.plugins.built_in.ai.ai_proxy_multi import AiProxyMulti
 from headgate.gateway.plugins.built_in.ai.ai_rate_limiting import AiRateLimiting
 from headgate.gateway.plugins.built_in.authentication.basic_auth import BasicAuth
+from headgate.gateway.plugins.built_in.authentication.cas.plugin import CasAuth
 from headgate.gateway.plugins.built_in.authentication.digest_auth import DigestAuth
 from headgate.gateway.plugins.built_in.authentication.ext_authz.plugin import ExtAuthz
 from headgate.gateway.plugins.built_in.authentication.forward_auth import ForwardAuth
@@ -106,6 +107,7 @@ _ALL: tuple[type[Plugin[Any]], ...] = (
     BasicAuth,
     BodyTransformer,
     Brotli,
+    CasAuth,
     CircuitBreaker,
     ClickhouseLogger,
     ClientCertificate,

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from headgate.common.errors import StoreError
 from headgate.common.plugins.authentication.openid_session import SessionConfig, SessionRedisConfig
-from headgate.gateway.plugins.built_in.authentication.openid_connect.session import CookieJar, Sealer
+from headgate.gateway.plugins.built_in.authentication.sealed_cookies import CookieJar, Sealer
 from headgate.gateway.plugins.interface import PluginServices, Request, Response
 
 

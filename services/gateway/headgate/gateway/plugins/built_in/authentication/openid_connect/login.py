@@ -19,12 +19,12 @@ from headgate.common.plugins.authentication.openid_connect import OpenidConnectC
 from headgate.common.plugins.authentication.openid_session import SessionConfig
 from headgate.gateway.plugins.built_in.authentication.openid_connect.keeping import make_keeper
 from headgate.gateway.plugins.built_in.authentication.openid_connect.provider import Provider, ProviderFailed
-from headgate.gateway.plugins.built_in.authentication.openid_connect.session import CookieJar, Sealer, is_over
 from headgate.gateway.plugins.built_in.authentication.openid_connect.tokens import (
     TokenChecker,
     TokenRefused,
     granted_scope,
 )
+from headgate.gateway.plugins.built_in.authentication.sealed_cookies import CookieJar, Sealer, is_over
 from headgate.gateway.plugins.interface import PluginServices, Request, Response
 from headgate.gateway.plugins.kit.keyed import Keyed
 

@@ -1,4 +1,4 @@
-"""What a browser keeps for us: its session and what it was sent to the provider with, sealed in its own cookies.
+"""What a browser keeps for us: its session, and what it was sent to a provider with, sealed in its own cookies.
 
 Only who has the secret can read or make one (XSalsa20-Poly1305); gateways share the secret, so that any of them takes
 up a session of another, and none keeps anything. What is longer than a cookie may be is spread over several.
