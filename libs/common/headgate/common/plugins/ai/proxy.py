@@ -3,20 +3,94 @@
 from collections.abc import Iterator
 from typing import Annotated, Final, Literal, Self
 
-from pydantic import Field, JsonValue, field_validator, model_validator
+from pydantic import BaseModel, Field, JsonValue, ValidationError, field_validator, model_validator
 
 from headgate.common.plugins.ai.prompts import PromptConfig
-from headgate.common.plugins.config import PluginConfig, SecretText
+from headgate.common.plugins.config import SEALED, PluginConfig, SecretText
 from headgate.common.plugins.fields import HeaderName, check_url
 
 MAX_INSTANCES: Final = 64
 MAX_FIELDS: Final = 64
 Provider = Literal[
-    "openai", "deepseek", "aimlapi", "anthropic", "openai-compatible", "azure-openai", "openrouter", "gemini"
+    "openai",
+    "deepseek",
+    "aimlapi",
+    "anthropic",
+    "openai-compatible",
+    "azure-openai",
+    "openrouter",
+    "gemini",
+    "vertex-ai",
+    "bedrock",
 ]
-Protocol = Literal["openai-chat", "openai-responses", "openai-embeddings", "anthropic-messages", "passthrough"]
+Protocol = Literal[
+    "openai-chat",
+    "openai-responses",
+    "openai-embeddings",
+    "anthropic-messages",
+    "bedrock-converse",
+    "vertex-predict",
+    "passthrough",
+]
 WITHOUT_HOST: Final = ("openai-compatible", "azure-openai")
 """Providers that are wherever somebody runs them."""
+
+
+class GoogleAccount(BaseModel):
+    """Of the key file of a service account, what is used."""
+
+    client_email: str
+    private_key: str
+    private_key_id: str = ""
+    token_uri: str = "https://oauth2.googleapis.com/token"
+
+    @field_validator("token_uri")
+    @classmethod
+    def _check_uri(cls, value: str) -> str:
+        check_url(value)
+        return value
+
+
+class AiGcpAuth(PluginConfig):
+    """A service account of Google Cloud, for `vertex-ai`."""
+
+    service_account_json: SecretText
+    """Its key file."""
+    max_ttl: int | None = Field(default=None, ge=1)
+    """Seconds for which a token is kept at most."""
+    expire_early_secs: int = Field(default=60, ge=0)
+    """Seconds before its end in which it is not used any more."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.service_account_json is not SEALED:
+            self.account()
+        return self
+
+    def account(self) -> GoogleAccount:
+        """Return what the key file says. Raises ValueError."""
+        try:
+            return GoogleAccount.model_validate_json(self.service_account_json.reveal())
+        except ValidationError:
+            raise ValueError("service_account_json is no key file of a service account, in JSON") from None
+
+
+class AiAwsAuth(PluginConfig):
+    """Keys of AWS, for `bedrock`."""
+
+    access_key_id: SecretText
+    secret_access_key: SecretText
+    session_token: SecretText | None = None
+    """Of temporary keys."""
+
+
+class AiProviderConf(PluginConfig):
+    """Where `vertex-ai` and `bedrock` are."""
+
+    project_id: str = Field(default="", pattern="^[A-Za-z0-9:._-]*$", max_length=128)
+    """Of Google Cloud."""
+    region: str = Field(default="", pattern="^[a-z0-9-]*$", max_length=64)
+    """As `us-east-1`; for `bedrock` signatures are for it too."""
 
 
 class AiAuth(PluginConfig):
@@ -26,6 +100,10 @@ class AiAuth(PluginConfig):
     """Headers, as `Authorization: Bearer …`; they go before those of clients."""
     query: dict[str, SecretText] = Field(default_factory=dict, max_length=MAX_FIELDS)
     """Parameters of the query."""
+    gcp: AiGcpAuth | None = None
+    """With `vertex-ai`."""
+    aws: AiAwsAuth | None = None
+    """With `bedrock`, which needs it."""
 
 
 class AiLlmOptions(PluginConfig):
@@ -62,11 +140,17 @@ class AiInstance(PluginConfig):
     options: dict[str, JsonValue] = Field(default_factory=dict, max_length=MAX_FIELDS)
     """Fields of requests, `model` above all, that go before what clients say."""
     override: AiOverride = AiOverride()
+    provider_conf: AiProviderConf = AiProviderConf()
 
     @model_validator(mode="after")
     def _check_instance(self) -> Self:
         if self.override.endpoint is None and self.provider in WITHOUT_HOST:
             raise ValueError(f"needs override.endpoint with the provider {self.provider}")
+        where = self.provider_conf
+        if self.provider == "bedrock" and (not where.region or self.auth.aws is None):
+            raise ValueError("needs provider_conf.region and auth.aws with the provider bedrock")
+        if self.provider == "vertex-ai" and self.override.endpoint is None and not (where.project_id and where.region):
+            raise ValueError("needs provider_conf.project_id and region, or override.endpoint, with vertex-ai")
         if not isinstance(self.options.get("model", ""), str):
             raise ValueError("options.model must be a text")
         return self

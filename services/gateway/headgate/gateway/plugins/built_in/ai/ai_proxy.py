@@ -9,7 +9,7 @@ plugins, so that they see the request before it is answered.
 from headgate.common.plugins.ai.proxy import AiProxyConfig
 from headgate.gateway.plugins.built_in.ai.asking import ModelFailed
 from headgate.gateway.plugins.built_in.ai.model_requests import ModelPlugin, first_refusal
-from headgate.gateway.plugins.interface import Request, Response
+from headgate.gateway.plugins.interface import PluginServices, Request, Response
 
 
 class AiProxy(ModelPlugin[AiProxyConfig]):
@@ -18,6 +18,10 @@ class AiProxy(ModelPlugin[AiProxyConfig]):
     name = "ai-proxy"
     order = 1
     Config = AiProxyConfig
+
+    def __init__(self, config: AiProxyConfig, services: PluginServices) -> None:
+        super().__init__(config, services)
+        self.keep_tokens((config,))
 
     async def on_request(self, request: Request) -> Response:
         """Answer with what the model says."""

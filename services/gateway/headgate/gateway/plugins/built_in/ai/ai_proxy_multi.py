@@ -26,6 +26,7 @@ class AiProxyMulti(ModelPlugin[AiProxyMultiConfig]):
 
     def __init__(self, config: AiProxyMultiConfig, services: PluginServices) -> None:
         super().__init__(config, services)
+        self.keep_tokens(config.instances)
         levels: defaultdict[int, list[AiNamedInstance]] = defaultdict(list)
         for instance in config.instances:
             levels[instance.priority].append(instance)

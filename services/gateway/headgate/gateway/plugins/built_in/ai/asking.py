@@ -1,19 +1,24 @@
 """Asking a provider: the answer passes on in pieces as they come, and is looked at meanwhile."""
 
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
 import aiohttp
 from yarl import URL
 
-from headgate.common.plugins.ai.proxy import AiCallConfig
+from headgate.common.plugins.ai.proxy import AiCallConfig, AiInstance
 from headgate.gateway.net.destinations import DestinationDenied
 from headgate.gateway.plugins.built_in.ai.anthropic.answers import EventConverter, convert_answer
 from headgate.gateway.plugins.built_in.ai.bodies import write
+from headgate.gateway.plugins.built_in.ai.clouds.aws_signing import sign
+from headgate.gateway.plugins.built_in.ai.clouds.event_stream import CONTENT_TYPE, EventStreamWatcher
+from headgate.gateway.plugins.built_in.ai.clouds.google_tokens import tokens_of
+from headgate.gateway.plugins.built_in.ai.clouds.predictions import embeddings_told
 from headgate.gateway.plugins.built_in.ai.providers import Question
 from headgate.gateway.plugins.built_in.ai.usage import EventWatcher, Usage, Watcher, WholeWatcher
 from headgate.gateway.plugins.interface import BodyTooLarge, Headers, PluginServices, Request, Response
-from headgate.gateway.plugins.kit.calls import readable_headers
+from headgate.gateway.plugins.kit.calls import CallFailed, readable_headers
 
 ANSWER: Final = "ai.answer"
 """Variable of a request that has its `Answered`."""
@@ -24,6 +29,12 @@ _MAX_CONVERTED: Final = 8 << 20
 """Bytes of a whole answer that is put into another form."""
 _MAX_ERROR: Final = 1 << 20
 """Bytes of an error that goes to the client."""
+
+
+_WATCHERS: Final[Mapping[str, type[Watcher]]] = {
+    "text/event-stream": EventWatcher,
+    CONTENT_TYPE: EventStreamWatcher,
+}
 
 
 class Answered(NamedTuple):
@@ -122,6 +133,7 @@ class _ModelStream:
 async def ask(
     services: PluginServices,
     config: AiCallConfig,
+    instance: AiInstance,
     question: Question,
     request: Request,
     name: str,
@@ -132,6 +144,7 @@ async def ask(
     Args:
         services: of the plugin.
         config: how it is asked.
+        instance: the model.
         question: the request to it.
         request: the client's.
         name: of the instance.
@@ -143,7 +156,10 @@ async def ask(
     began = services.clock()
     body = write(question.body) if question.is_changed else request.body or b""
     try:
+        await _authorize(services, config, instance, question, body)
         answer = await _sent(services, config, question, body, request)
+    except CallFailed as error:
+        raise _unanswered(502, f"no token for {_shown(question.url)}: {error}") from error
     except TimeoutError as error:
         raise _unanswered(504, f"{_shown(question.url)} did not answer in time") from error
     except (aiohttp.ClientError, OSError, ValueError) as error:
@@ -160,8 +176,8 @@ async def ask(
         raise _unanswered(502, "the model's answer is longer than max_response_bytes")
     usage = Usage()
     request.variables[ANSWER] = Answered(name, usage)
-    is_in_events = answer.content_type == "text/event-stream"
-    watch = EventWatcher if is_in_events else WholeWatcher
+    watch = _WATCHERS.get(answer.content_type, WholeWatcher)
+    is_in_events = watch is not WholeWatcher
     watcher = watch(usage, keeps_text=config.logging.payloads)
     tools = question.tools
     converter = EventConverter(tools) if is_in_events and tools is not None else None
@@ -177,19 +193,45 @@ async def ask(
         stream=stream,
     )
     if tools is not None and not is_in_events:
-        await _convert(response, tools, str(request.variables.get("llm_model") or ""))
+        await _convert(response, "Anthropic", lambda raw: convert_answer(raw, tools, _model_of(request)))
+    elif question.is_prediction and answer.status == 200:
+
+        def told(raw: bytes) -> bytes:
+            body, took = embeddings_told(raw, _model_of(request))
+            usage.add(took)
+            return body
+
+        await _convert(response, "OpenAI", told)
+        _note(request, usage)
     return response
 
 
-async def _convert(response: Response, tools: Mapping[str, str], model: str) -> None:
-    """Put a whole answer into the form of Anthropic. Raises ModelFailed."""
+def _model_of(request: Request) -> str:
+    return str(request.variables.get("llm_model") or "")
+
+
+async def _authorize(
+    services: PluginServices, config: AiCallConfig, instance: AiInstance, question: Question, body: bytes
+) -> None:
+    """Add what shows a cloud who asks. Raises CallFailed."""
+    aws, gcp = instance.auth.aws, instance.auth.gcp
+    if instance.provider == "bedrock" and aws is not None:
+        region, now = instance.provider_conf.region, datetime.now(UTC)
+        sign(aws, region, "bedrock", question.method, question.url, question.headers, body, now)
+    elif instance.provider == "vertex-ai" and gcp is not None:
+        token = await tokens_of(gcp, services).get(gcp, services, verify=config.ssl_verify)
+        question.headers.set("Authorization", f"Bearer {token}")
+
+
+async def _convert(response: Response, form: str, convert: Callable[[bytes], bytes]) -> None:
+    """Put a whole answer into another form. Raises ModelFailed."""
     try:
         raw = await response.read_body(_MAX_CONVERTED)
-        converted = convert_answer(raw, tools, model)
+        converted = convert(raw)
     except BodyTooLarge as error:
         raise _unanswered(502, "the model's answer is too long to be put into another form") from error
     except (OSError, ValueError) as error:
-        raise _unanswered(502, f"the model's answer cannot be put into the form of Anthropic: {error}") from error
+        raise _unanswered(502, f"the model's answer cannot be put into the form of {form}: {error}") from error
     finally:
         if response.stream is not None:
             response.stream.close()

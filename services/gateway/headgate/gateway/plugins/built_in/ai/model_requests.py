@@ -1,6 +1,6 @@
 """What `ai-proxy` and `ai-proxy-multi` have in common: requests to models are read, limits asked, loggers told."""
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterable
 from functools import partial
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
@@ -8,6 +8,7 @@ from headgate.common.plugins.ai.proxy import AiCallConfig, AiInstance
 from headgate.gateway.plugins.built_in.ai.anthropic.requests import Unconvertible
 from headgate.gateway.plugins.built_in.ai.asking import ANSWER, Answered, ask
 from headgate.gateway.plugins.built_in.ai.bodies import Body, NoBody, kept_messages, read_body
+from headgate.gateway.plugins.built_in.ai.clouds.google_tokens import GoogleTokens, tokens_of
 from headgate.gateway.plugins.built_in.ai.protocols import is_streaming, protocol_of
 from headgate.gateway.plugins.built_in.ai.providers import UnsupportedProtocol, make_question
 from headgate.gateway.plugins.built_in.ai.usage import Usage
@@ -38,6 +39,12 @@ class ModelPlugin(Plugin[C]):
     """Base of both."""
 
     unforeseen = "asks a model"
+    _tokens: tuple[GoogleTokens, ...] = ()
+
+    def keep_tokens(self, instances: Iterable[AiInstance]) -> None:
+        """Keep the tokens of instances beyond single requests: what is shared lives as long as somebody holds it."""
+        accounts = (each.auth.gcp for each in instances)
+        self._tokens = tuple(tokens_of(each, self.services) for each in accounts if each is not None)
 
     async def read(self, request: Request) -> ModelRequest | Response:
         """Return what a request asks a model, or why it cannot be."""
@@ -71,7 +78,7 @@ class ModelPlugin(Plugin[C]):
             return _refused(str(fault))
         except Unconvertible as fault:
             return Response.json(400, {"error_msg": str(fault)}, reason=str(fault))
-        return await ask(self.services, self.config, question, request, name, self.fails)
+        return await ask(self.services, self.config, instance, question, request, name, self.fails)
 
     def fails(self, status: int) -> bool:
         """Tell whether a provider's status is a failure."""

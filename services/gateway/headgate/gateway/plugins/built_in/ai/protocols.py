@@ -15,6 +15,7 @@ OPENAI_RESPONSES = "openai-responses"
 OPENAI_EMBEDDINGS = "openai-embeddings"
 ANTHROPIC_MESSAGES = "anthropic-messages"
 BEDROCK_CONVERSE = "bedrock-converse"
+VERTEX_PREDICT = "vertex-predict"
 PASSTHROUGH = "passthrough"
 
 

@@ -3,12 +3,18 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 from headgate.common.plugins.ai.proxy import AiInstance
 from headgate.gateway.plugins.built_in.ai import protocols
-from headgate.gateway.plugins.built_in.ai.anthropic.requests import Converted, convert_headers, convert_request
+from headgate.gateway.plugins.built_in.ai.anthropic.requests import (
+    Converted,
+    Unconvertible,
+    convert_headers,
+    convert_request,
+)
 from headgate.gateway.plugins.built_in.ai.bodies import Body
+from headgate.gateway.plugins.built_in.ai.clouds.predictions import predictions_asked
 from headgate.gateway.plugins.interface import Headers, Request, is_reserved
 
 _NOT_FORWARDED: Final = frozenset(
@@ -20,8 +26,9 @@ class _Form(NamedTuple):
     """How a provider takes requests of one form."""
 
     path: str
+    """May refer to the project, the region and the model."""
     most_tokens: str = "max_tokens"
-    """Field for the most tokens of an answer."""
+    """Field for the most tokens of an answer; a dot is between an object and a field of it."""
     replaced: str = ""
     """Field that is dropped where that is set."""
 
@@ -29,6 +36,7 @@ class _Form(NamedTuple):
 class _Provider(NamedTuple):
     forms: Mapping[str, _Form]
     host: str = ""
+    """May refer to the region."""
     names_no_model: bool = False
     """The model is chosen by the URL."""
 
@@ -42,6 +50,8 @@ _COMPATIBLE: Final = {
     protocols.OPENAI_RESPONSES: _Form("/v1/responses", "max_output_tokens"),
     protocols.OPENAI_EMBEDDINGS: _Form("/v1/embeddings", ""),
 }
+_PLACE: Final = "projects/{project}/locations/{region}"
+_COMPLETION: Final = "max_completion_tokens"
 _PROVIDERS: Final[Mapping[str, _Provider]] = MappingProxyType(
     {
         "openai": _Provider(
@@ -66,6 +76,18 @@ _PROVIDERS: Final[Mapping[str, _Provider]] = MappingProxyType(
             },
             "api.anthropic.com",
         ),
+        "vertex-ai": _Provider(
+            {
+                protocols.OPENAI_CHAT: _Form(f"/v1beta1/{_PLACE}/endpoints/openapi/chat/completions", _COMPLETION),
+                protocols.VERTEX_PREDICT: _Form(f"/v1/{_PLACE}/publishers/google/models/{{model}}:predict", ""),
+            },
+            "{region}-aiplatform.googleapis.com",
+        ),
+        "bedrock": _Provider(
+            {protocols.BEDROCK_CONVERSE: _Form("/model/{model}/converse", "inferenceConfig.maxTokens")},
+            "bedrock-runtime.{region}.amazonaws.com",
+            names_no_model=True,
+        ),
     }
 )
 
@@ -86,29 +108,50 @@ class Question(NamedTuple):
     tools: Mapping[str, str] | None = None
     """Tools' own names by those that the provider knows: the answer has to be put into the form of Anthropic. None: it
     is good as it is."""
+    is_prediction: bool = False
+    """The answer has predictions, to be put into the form of embeddings of OpenAI."""
 
 
 def make_question(instance: AiInstance, request: Request, protocol: str, body: Body) -> Question:
     """Make the request to a provider of one to the gateway. Raises UnsupportedProtocol, Unconvertible."""
     provider = _PROVIDERS[instance.provider]
     form = provider.forms.get(protocol)
+    own = body
     converted: Converted | None = None
     if form is None and protocol == protocols.ANTHROPIC_MESSAGES:
         protocol, converted = protocols.OPENAI_CHAT, convert_request(body)
         form = provider.forms.get(protocol)
+    is_prediction = form is None and protocol == protocols.OPENAI_EMBEDDINGS and instance.provider == "vertex-ai"
+    if is_prediction:
+        protocol, own = protocols.VERTEX_PREDICT, predictions_asked(body)
+        form = provider.forms[protocol]
     if form is None and protocol != protocols.PASSTHROUGH:
         known = ", ".join(provider.forms)
         raise UnsupportedProtocol(
             f"provider {instance.provider} does not support {protocol} protocol (supported: {known})"
         )
-    made = _shaped(instance, provider, form, protocol, converted.body if converted is not None else body)
+    made = _shaped(instance, provider, form, protocol, converted.body if converted is not None else own)
     is_passed = form is None
-    url = _url(instance, provider, form.path if form is not None else request.path, request.query if is_passed else "")
+    path = _path(instance, form, protocol, body) if form is not None else request.path
+    url = _url(instance, provider, path, request.query if is_passed else "")
     method = request.method if is_passed else "POST"
     headers = _headers(instance, request)
     if converted is not None:
         convert_headers(headers)
-    return Question(method, url, headers, made, made is not body, converted.tools if converted is not None else None)
+    tools = converted.tools if converted is not None else None
+    return Question(method, url, headers, made, made is not body, tools, is_prediction)
+
+
+def _path(instance: AiInstance, form: _Form, protocol: str, body: Body) -> str:
+    """Return the path that a form has at a provider. Raises Unconvertible."""
+    if "{" not in form.path:
+        return form.path
+    where, model = instance.provider_conf, instance.options.get("model", body.get("model"))
+    if "{model}" in form.path and (not isinstance(model, str) or not model):
+        raise Unconvertible(f"provider {instance.provider} needs the name of a model")
+    path = form.path.format(project=where.project_id, region=where.region, model=quote(str(model), safe=""))
+    is_stream = protocol == protocols.BEDROCK_CONVERSE and body.get("stream") is True
+    return f"{path}-stream" if is_stream else path
 
 
 def _shaped(instance: AiInstance, provider: _Provider, form: _Form | None, protocol: str, body: Body) -> Body:
@@ -121,12 +164,20 @@ def _shaped(instance: AiInstance, provider: _Provider, form: _Form | None, proto
     most_tokens = override.llm_options.max_tokens
     if most_tokens is not None and form is not None and form.most_tokens:
         made = {name: value for name, value in made.items() if name != form.replaced}
-        made[form.most_tokens] = most_tokens
+        group, _, field = form.most_tokens.rpartition(".")
+        if group:
+            given = made.get(group)
+            made[group] = {**(given if isinstance(given, dict) else {}), field: most_tokens}
+        else:
+            made[field] = most_tokens
     patch = override.request_body.get(protocol)  # type: ignore[call-overload]  # the name of a form
     if patch:
         made = _merged(made, patch, is_forced=override.request_body_force_override)
-    if provider.names_no_model and "model" in made:
+    names_no_model = provider.names_no_model or protocol == protocols.VERTEX_PREDICT
+    if names_no_model and "model" in made:
         made = {name: value for name, value in made.items() if name != "model"}
+    if protocol == protocols.BEDROCK_CONVERSE and "stream" in made:
+        made = {name: value for name, value in made.items() if name != "stream"}
     return made
 
 
@@ -144,7 +195,8 @@ def _merged(target: dict[str, Any], patch: Mapping[str, Any], *, is_forced: bool
 def _url(instance: AiInstance, provider: _Provider, path: str, query: str) -> str:
     """Return where the provider is asked; a client's query goes along, but what it is shown cannot be changed."""
     endpoint = instance.override.endpoint
-    parts = urlsplit(endpoint if endpoint is not None else f"https://{provider.host}")
+    host = provider.host.format(region=instance.provider_conf.region)
+    parts = urlsplit(endpoint if endpoint is not None else f"https://{host}")
     shown = {name: value.reveal() for name, value in instance.auth.query.items()}
     own = dict(parse_qsl(parts.query, keep_blank_values=True))
     given = {name: value for name, value in parse_qsl(query, keep_blank_values=True) if name not in shown}

@@ -12,7 +12,11 @@ _TAIL: Final = 16 << 10
 _MAX_TEXT: Final = 512 << 10
 """Characters of an answer that loggers get."""
 _USAGE: Final = re.compile(rb'"usage"\s*+:\s*+(?=\{)')
-_NAMES: Final = {"prompt_tokens": "input_tokens", "completion_tokens": "output_tokens"}
+_NAMES: Final = {
+    "prompt_tokens": ("input_tokens", "inputTokens"),
+    "completion_tokens": ("output_tokens", "outputTokens"),
+    "total_tokens": ("totalTokens",),
+}
 
 
 class Usage:
@@ -34,12 +38,12 @@ class Usage:
             return
         numbers = {name: value for name, value in raw.items() if isinstance(value, int | float) and value >= 0}
         self.raw.update({name: value for name, value in numbers.items() if value or name not in self.raw})
-        for name, other in _NAMES.items():
-            value = int(numbers.get(name, numbers.get(other, 0)))
+        before = self.tokens.get("total_tokens", 0)
+        for name, others in _NAMES.items():
+            value = int(next((numbers[each] for each in (name, *others) if each in numbers), 0))
             self.tokens[name] = value or self.tokens.get(name, 0)
         parts = self.tokens["prompt_tokens"] + self.tokens["completion_tokens"]
-        total = int(numbers.get("total_tokens", 0))
-        self.tokens["total_tokens"] = max(total, parts, self.tokens.get("total_tokens", 0))
+        self.tokens["total_tokens"] = max(self.tokens["total_tokens"], parts, before)
 
 
 class Watcher:
@@ -116,7 +120,9 @@ class EventWatcher(Watcher):
 def _texts_of(answer: dict[str, Any]) -> list[Any]:
     """Return what an answer of any form says."""
     choices = [one.get("message") for one in _objects(answer.get("choices"))]
-    parts = [part for item in _objects(answer.get("output")) for part in _objects(item.get("content"))]
+    output = answer.get("output")
+    items = [output.get("message")] if isinstance(output, dict) else output
+    parts = [part for item in _objects(items) for part in _objects(item.get("content"))]
     texts = [one.get("content") for one in choices if isinstance(one, dict)]
     return [*texts, *(part.get("text") for part in (*parts, *_objects(answer.get("content"))))]
 
