@@ -12,6 +12,7 @@ from urllib.parse import unquote, urlsplit
 
 from headgate.common.patterns import Pattern, compile_pattern
 from headgate.common.plugins.schema_work import schema_size
+from headgate.common.plugins.transformation.discriminators import with_discriminators
 from headgate.common.plugins.transformation.request_validation import compile_schema
 
 MAX_OPERATIONS: Final = 500
@@ -167,7 +168,7 @@ class OpenApi:
         """Compile a schema, with those that it refers to."""
         key = json.dumps(schema, sort_keys=True)
         if key not in self._compiled:
-            made = _as_json_schema(schema) if self._is_old else schema
+            made = self._written(schema)
             needed = {name: self._schema(name) for name in self._reachable(made)}
             whole: dict[str, Any] = {"allOf": [made], "components": {"schemas": needed}}
             if not self._is_old:
@@ -180,8 +181,12 @@ class OpenApi:
         return self._compiled[key]
 
     def _schema(self, name: str) -> Any:
-        found = self._find(f"{_SCHEMAS}{name}")
-        return _as_json_schema(found) if self._is_old else found
+        return self._written(self._find(f"{_SCHEMAS}{name}"))
+
+    def _written(self, schema: Any) -> Any:
+        """Return a schema as JSON Schema has it."""
+        made = with_discriminators(schema, _SCHEMAS)
+        return _as_json_schema(made) if self._is_old else made
 
     def _reachable(self, schema: Any) -> set[str]:
         """Return the names of schemas that one leads to."""
