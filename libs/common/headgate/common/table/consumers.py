@@ -38,6 +38,9 @@ class Consumer(Entry):
     is_scoped: bool = False
     """Whether only routes of its own cluster and namespace recognise it. Two of different namespaces may then be
     recognised by the same."""
+    gateway: str = ""
+    """Gateway of which it is a consumer, `<cluster>/<namespace>/<name>`: routes of other Gateways do not recognise it;
+    empty: it is of none, and all do."""
     provenance: Provenance
 
 

@@ -36,6 +36,10 @@ class PluginUse(Entry):
     """Runs before the plugins of routes, whatever the orders; no route's and no consumer's of the same name stands
     in its place."""
 
+    gateways: tuple[str, ...] = ()
+    """Gateways of the route, sorted, `<cluster>/<namespace>/<name>`: consumers of others are not recognised. Without
+    any, those of all Gateways are."""
+
     @classmethod
     def of(cls, config: TypedConfig) -> Self:
         """Return the use of the plugin whose configuration it is."""

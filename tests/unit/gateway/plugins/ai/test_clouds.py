@@ -300,9 +300,8 @@ async def test_without_a_token_the_model_is_not_asked(answer: Any, fields: Any) 
         {**VERTEX, "auth": {}, "provider_conf": {"region": "europe-west1"}},
         {**VERTEX, "auth": {}, "provider_conf": {"region": "r", "project_id": "a/b"}},
         {**VERTEX, "auth": {"gcp": {"service_account_json": "{}"}}},
-        {**VERTEX, "auth": {"gcp": {"service_account_json": account("ftp://a")}}},
+        {**VERTEX, "auth": {"gcp": {"service_account_json": account("ftp://a", private_key="")}}},
     ],
-    ids=str,
 )
 def test_configurations_that_cannot_be_followed_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):

@@ -62,6 +62,7 @@ class KnownConsumer:
 
     __slots__ = (
         "credentials",
+        "gateway",
         "group",
         "labels",
         "lines",
@@ -82,6 +83,8 @@ class KnownConsumer:
         self.owner = entry.provenance.owner
         self.scope = entry.provenance.owner if entry.is_scoped else ""
         """Owner of the routes that recognise it; empty: all do."""
+        self.gateway = entry.gateway
+        """Routes of other Gateways do not recognise it; empty: those of all do."""
         self.group = entry.group
         """Empty for none."""
         self.labels: Mapping[str, str] = entry.labels
@@ -122,6 +125,11 @@ class KnownCredential:
         return self.consumer.scope, self.digest
 
     @property
+    def gateway(self) -> str:
+        """That of its consumer."""
+        return self.consumer.gateway
+
+    @property
     def seniority(self) -> Seniority:
         """That of its consumer."""
         return self.consumer.seniority
@@ -132,8 +140,14 @@ class _Claimant(Protocol):
     def seniority(self) -> Seniority: ...
 
 
+class _OfGateway(_Claimant, Protocol):
+    @property
+    def gateway(self) -> str: ...
+
+
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V", bound=_Claimant)
+W = TypeVar("W", bound=_OfGateway)
 
 
 class Awards(Generic[K, V]):
@@ -191,17 +205,20 @@ class ConsumerDirectory:
         """How many consumers there are."""
         return len(self._consumers)
 
-    def find(self, plugin: str, value: bytes, owner: str = "") -> KnownCredential | None:
+    def find(
+        self, plugin: str, value: bytes, owner: str = "", gateways: Collection[str] = ()
+    ) -> KnownCredential | None:
         """Return the credential of a plugin that is found by this value: a key, a user's name.
 
-        Consumers that are held to their namespace are found for routes of this `owner` only, and before others.
+        Consumers that are held to their namespace are found for routes of this `owner` only, and before others; those
+        of a Gateway for routes that are of it or of no Gateway.
         """
-        digest, owners = self._digest(value), self._credentials[plugin].owners
-        return owners.get((owner, digest)) or owners.get(("", digest))
+        digest, awards = self._digest(value), self._credentials[plugin]
+        return _known(awards, (owner, digest), gateways) or _known(awards, ("", digest), gateways)
 
-    def named(self, name: str, owner: str = "") -> KnownConsumer | None:
-        """Return a consumer by its name, for routes of this `owner`."""
-        return self._names.owners.get((owner, name)) or self._names.owners.get(("", name))
+    def named(self, name: str, owner: str = "", gateways: Collection[str] = ()) -> KnownConsumer | None:
+        """Return a consumer by its name, for routes of this `owner` and these Gateways."""
+        return _known(self._names, (owner, name), gateways) or _known(self._names, ("", name), gateways)
 
     def group(self, name: str) -> KnownGroup | None:
         """Return a group by its name; None too for one that is nothing but a name."""
@@ -285,6 +302,14 @@ class ConsumerDirectory:
             self._group_names.add(group.name, group)
 
 
+def _known(awards: Awards[K, W], key: K, gateways: Collection[str]) -> W | None:
+    """Return the oldest of those who claim something that routes of these Gateways recognise; without any all are."""
+    oldest = awards.owners.get(key)
+    if oldest is None or not gateways or not oldest.gateway or oldest.gateway in gateways:
+        return oldest
+    return next((each for each in awards.claimants(key) if not each.gateway or each.gateway in gateways), None)
+
+
 def _seniority(entry: Consumer | ConsumerGroup) -> Seniority:
     source = entry.provenance
     return entry.created_at, source.namespace, source.name, source.cluster
@@ -303,6 +328,8 @@ def _note_rivals(claimants: Sequence[KnownCredential]) -> None:
         winner = claimants[0]
         if winner.consumer.name == loser.consumer.name and winner.config == loser.config:
             continue  # one consumer in several clusters
+        if winner.gateway and loser.gateway and winner.gateway != loser.gateway:
+            continue  # no route of a Gateway recognises both
         _log.error(
             "two consumers have the same credential, which the older one keeps",
             extra={"plugin": loser.plugin, "kept_by": winner.consumer.name, "refused": loser.consumer.name},

@@ -109,6 +109,8 @@ class PluginServices:
     owner: str = ""
     """`cluster/namespace` of the object that the plugin was written for, which the object itself cannot choose: it
     belongs into the key of whatever routes of several objects may share."""
+    gateways: tuple[str, ...] = ()
+    """Gateways of the route: consumers of others are not recognised; empty: those of all are."""
     path: PathMatch | None = None
     """The paths that the route takes; None: it is not known, or there is no route."""
     shared: SharedState = field(default_factory=SharedState)
@@ -144,11 +146,11 @@ class PluginServices:
 
     def find_credential(self, plugin: str, value: bytes) -> KnownCredential | None:
         """Return the credential of a plugin that is found by this value, of a consumer that the route may recognise."""
-        return self.consumers.find(plugin, value, self.owner)
+        return self.consumers.find(plugin, value, self.owner, self.gateways)
 
     def find_consumer(self, name: str) -> KnownConsumer | None:
         """Return a consumer that the route may recognise by its name."""
-        return self.consumers.named(name, self.owner)
+        return self.consumers.named(name, self.owner, self.gateways)
 
     def within(self, name: str) -> "PluginServices":
         """Return the same for a part of the route."""

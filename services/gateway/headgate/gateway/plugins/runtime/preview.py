@@ -70,10 +70,12 @@ def preview_plugins(
 class _UnknownConsumers(ConsumerDirectory):
     """Stands for the consumers of a gateway that is not asked."""
 
-    def find(self, plugin: str, value: bytes, owner: str = "") -> KnownCredential | None:
+    def find(
+        self, plugin: str, value: bytes, owner: str = "", gateways: Collection[str] = ()
+    ) -> KnownCredential | None:
         raise Unforeseeable("consumers are known to gateways only: ask one with --admin-url")
 
-    def named(self, name: str, owner: str = "") -> KnownConsumer | None:
+    def named(self, name: str, owner: str = "", gateways: Collection[str] = ()) -> KnownConsumer | None:
         raise Unforeseeable("consumers are known to gateways only: ask one with --admin-url")
 
 

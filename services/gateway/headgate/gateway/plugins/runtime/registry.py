@@ -93,7 +93,7 @@ class PluginRegistry:
             # Without the cause: a model's own words may hold what the user wrote.
             raise _refused(fault) from None
         try:
-            plugin = kind(config, services)
+            plugin = kind(config, replace(services, gateways=use.gateways) if use.gateways else services)
         except Exception as error:
             raise PluginRefused(use.name, "config", f"{error or type(error).__name__}") from error
         if use.is_nested:
@@ -119,7 +119,7 @@ class PluginRegistry:
         if kind is None or not kind.is_shareable or use.secrets or use.fault:
             return self.make(use, services, unseal)
         owner = services.owner if kind.is_of_owner else ""
-        told = f"{use.name}|{use.is_nested}|{owner}|{written.decode()}"
+        told = f"{use.name}|{use.is_nested}|{owner}|{' '.join(use.gateways)}|{written.decode()}"
         shared = self._shared.get(told)
         # Plugins call upstreams and files through their services, so that they belong to one gateway.
         if shared is None or shared.services.shared is not services.shared:

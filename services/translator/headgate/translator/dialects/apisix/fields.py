@@ -339,8 +339,8 @@ GATEWAY_CONSUMER_FIELDS: Final = (
     FieldVerdict(
         fields=("gatewayRef",),
         likeness=Likeness.BETTER,
-        note="the controller of the Gateway's class decides whether the consumer is ours. While the Gateway does "
-        "not exist, the consumer is not recognised, and its status says so",
+        note="the controller of the Gateway's class decides whether the consumer is ours, and routes of other "
+        "Gateways do not recognise it. While the Gateway does not exist, no route does, and its status says so",
     ),
     FieldVerdict(
         fields=("credentials[]",),

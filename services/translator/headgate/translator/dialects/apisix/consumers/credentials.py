@@ -98,6 +98,7 @@ def contribute(
     problems: list[Problem],
     *,
     is_anonymous: bool,
+    gateway: str = "",
 ) -> Fragment:
     """Return the consumer that an object makes, unless all of its credentials are wrong.
 
@@ -109,6 +110,7 @@ def contribute(
         plugins: of its requests.
         problems: of the object so far.
         is_anonymous: it is written without credentials, for `anonymous_consumer` of routes.
+        gateway: that it is for, as the table has it; empty for none.
     """
     checked = (_check(one, problems) for one in written)
     credentials = tuple(one for one in checked if one is not None)
@@ -126,6 +128,7 @@ def contribute(
         plugins=own.closed,
         created_at=creation_time(manifest),
         is_scoped=context.settings.scoped_consumers,
+        gateway=gateway,
         provenance=Provenance(cluster=ref.cluster, kind=kind, namespace=ref.namespace, name=ref.name),
     )
     is_made = bool(credentials) or is_anonymous

@@ -46,6 +46,11 @@ def translate_gateway_consumer(ref: ObjectRef, manifest: JsonObject, context: Co
     spec = Spec(manifest.get("spec"), problems)
     found = spec.rest(_Gateway, "credentials", "plugins")
     is_there = found is not None and _is_there(found.gateway_ref, ref, context, problems)
+    gateway = (
+        ""
+        if found is None
+        else f"{ref.cluster}/{found.gateway_ref.namespace or ref.namespace}/{found.gateway_ref.name}"
+    )
     parts = [
         Part(Plugin(name=part.value.name, config=part.value.config, **_sealed(part.value)), part.field)
         for part in spec.each("plugins", NamedPlugin)
@@ -54,7 +59,7 @@ def translate_gateway_consumer(ref: ObjectRef, manifest: JsonObject, context: Co
     written = [_read(ref, part, context, problems) for part in spec.each("credentials", GatewayCredential)]
     known = [*(one for one in written if one is not None), *credentials]
     is_anonymous = not (written or credentials or as_object(manifest.get("spec")).get("credentials"))
-    fragment = contribute(ref, manifest, context, known, plugins, problems, is_anonymous=is_anonymous)
+    fragment = contribute(ref, manifest, context, known, plugins, problems, is_anonymous=is_anonymous, gateway=gateway)
     return fragment if is_there else replace(fragment, entries=(), backends=())
 
 

@@ -8,6 +8,7 @@ from typing import Final
 
 from headgate.common.problems import Problem
 from headgate.common.resources import PLUGIN, ROUTE_PLUGIN_CONFIG
+from headgate.common.table import PluginUse
 from headgate.translator.dialects.gateway_api.models.filters import ExtensionReference
 from headgate.translator.dialects.gateway_api.routes.context import RouteContext
 from headgate.translator.manifests.specs import refuse
@@ -21,6 +22,16 @@ RECOGNISERS: Final = frozenset(
     ("basic-auth", "hmac-auth", "jwt-auth", "key-auth", "ldap-auth", "multi-auth", "wolf-rbac")
 )
 """Plugins that recognise consumers: gateways refuse them for backends."""
+ASKS_FOR_CONSUMERS: Final = RECOGNISERS | {"jwe-decrypt", "public-api"}
+"""Plugins that ask which consumers there are."""
+
+
+def held_to(uses: tuple[PluginUse, ...], gateways: tuple[str, ...]) -> tuple[PluginUse, ...]:
+    """Return plugins of a route that recognise consumers of these Gateways alone; without any as they are."""
+    if not gateways:
+        return uses
+    held = {"gateways": gateways}
+    return tuple(each.model_copy(update=held) if each.name in ASKS_FOR_CONSUMERS else each for each in uses)
 
 
 def find_extension(

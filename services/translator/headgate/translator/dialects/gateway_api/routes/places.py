@@ -38,6 +38,8 @@ class PlacedHost(NamedTuple):
     """Whose connections its requests must not come by."""
     plugins: tuple[PluginUse, ...] = ()
     """Of the parameters of its Gateways."""
+    gateways: tuple[str, ...] = ()
+    """Its Gateways, if they are to be told."""
     precedence: int = 0
     """Negative where the route's own hostname is wider than the host; routes of less go last, whatever the path."""
 
@@ -47,8 +49,7 @@ class _Spot(NamedTuple):
     listener: str
     origin: Origin
     others: OtherListeners | None
-    gateway: str = ""
-    """Of one whose parameters have plugins."""
+    gateway: str
     precedence: int = 0
 
 
@@ -82,19 +83,21 @@ class Places(NamedTuple):
     plugins: Mapping[str, tuple[PluginUse, ...]] = {}
     """Of parameters, by the Gateway."""
 
-    def hosts_of(self, *, by_origin: bool) -> Iterator[PlacedHost]:
-        """Yield the virtual hosts; those of each listener apart if something depends on it."""
+    def hosts_of(self, *, by_origin: bool, by_gateway: bool = False) -> Iterator[PlacedHost]:
+        """Yield the virtual hosts; those of each listener, or of each Gateway, apart if something depends on it."""
         hosts: dict[tuple[Origin | None, OtherListeners | None, tuple[str, ...], int], HostKeys] = {}
         sharing: dict[tuple[str, str], dict[str, None]] = {}
-        for spot in self.spots if self.plugins else ():
+        for spot in self.spots if self.plugins or by_gateway else ():
             sharing.setdefault((spot.hostname, spot.listener), {})[spot.gateway] = None
         for spot in self.spots:
-            gateways = tuple(filter(None, sharing.get((spot.hostname, spot.listener), ())))
+            all_gateways = sharing.get((spot.hostname, spot.listener), ())
+            gateways = tuple(each for each in all_gateways if by_gateway or each in self.plugins)
             apart = spot.origin if by_origin else None, spot.others, gateways, spot.precedence
             hosts.setdefault(apart, HostKeys()).add(spot.hostname, spot.listener)
         for (origin, others, gateways, rank), keys in hosts.items():
-            plugins = tuple(use for gateway in gateways for use in self.plugins[gateway])
-            yield from (PlacedHost(key, origin, others, plugins, rank) for key in keys)
+            plugins = tuple(use for gateway in gateways for use in self.plugins.get(gateway, ()))
+            told = tuple(sorted(gateways)) if by_gateway else ()
+            yield from (PlacedHost(key, origin, others, plugins, told, rank) for key in keys)
 
 
 def find_places(route: RouteFacts, lookups: Lookups, problems: list[Problem]) -> Places:
@@ -122,7 +125,7 @@ def find_places(route: RouteFacts, lookups: Lookups, problems: list[Problem]) ->
         refused[parent.field] = _why_refused(attached, parent, problems)
         everything = known.merged.accepted
         served = [each for each in known.listeners if each.id not in known.merged.faults]
-        found = tuple(_spots(route, attached, served, everything, gateway if parameters.plugins else ""))
+        found = tuple(_spots(route, attached, served, everything, gateway))
         spots |= dict.fromkeys(found)
         connections = tuple(_stream_spots(route, attached, served, everything))
         streams |= dict.fromkeys(connections)

@@ -23,6 +23,7 @@ from headgate.translator.dialects.gateway_api.routes.backends import (
     find_backends,
 )
 from headgate.translator.dialects.gateway_api.routes.context import RouteContext
+from headgate.translator.dialects.gateway_api.routes.extensions import ASKS_FOR_CONSUMERS, held_to
 from headgate.translator.dialects.gateway_api.routes.filters import Filters, read_filters
 from headgate.translator.dialects.gateway_api.routes.matching import MatchedRequests
 from headgate.translator.dialects.gateway_api.routes.places import PlacedHost, Places, find_places
@@ -252,7 +253,9 @@ def _within_bounds(
     """Yield the routes that an object may have; a rule that asks for too many is left out and told."""
     left, cost_left = MAX_ROUTES, MAX_COST
     for rule in rules:
-        hosts = tuple(places.hosts_of(by_origin=rule.served.depends_on_origin))
+        uses = (*rule.served.filters.extensions, *(use for each in places.plugins.values() for use in each))
+        by_gateway = any(use.name in ASKS_FOR_CONSUMERS for use in uses)
+        hosts = tuple(places.hosts_of(by_origin=rule.served.depends_on_origin, by_gateway=by_gateway))
         count = len(hosts) * len(rule.matches)
         cost = sum(
             route_cost(asked_besides(each, rule.policy).when, rule.served.filters.plugins(each.prefix, _ANYWHERE))
@@ -279,16 +282,18 @@ def _claims(context: RouteContext, rule: _Rule, hosts: Sequence[PlacedHost]) -> 
     prefix = "grpc:" if context.is_grpc else ""
     name = f"{ref.cluster}/{ref.namespace}/{prefix}{ref.name} {rule.name}"
     for host in hosts:
+        gateways = tuple(f"{ref.cluster}/{each}" for each in host.gateways)
         backends = served.backends_for(host.origin)
         guard = () if host.others is None else (host.others.refusal(),)
         for match in (asked_besides(each, rule.policy) for each in rule.matches):
+            plugins = served.filters.plugins(match.prefix, host.origin)
             route = Route(
                 name=f"{name}/{match.name}",
                 path=match.path,
                 backends=backends,
                 when=match.when,
                 rank=match.rank.model_copy(update={"priority": host.precedence}) if host.precedence else match.rank,
-                plugins=(*guard, *host.plugins, *served.filters.plugins(match.prefix, host.origin), *served.plugins),
+                plugins=held_to((*guard, *host.plugins, *plugins, *served.plugins), gateways),
                 **common,
             )
             yield RouteClaim(host.key, route, match.field, is_refused=served.is_refused)
