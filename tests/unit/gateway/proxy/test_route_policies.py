@@ -292,6 +292,17 @@ async def test_short_times_end_within_two_hundredths_of_a_second(policies: Route
 
 
 @in_virtual_time
+async def test_a_short_wait_for_the_upstream_ends_precisely_too() -> None:
+    async with proxied(stay_silent, config=ProxyConfig(read_timeout_s=60)) as proxy:
+        proxy.target.read_timeout_s = 1.0
+        client = await proxy.connect()
+        began = asyncio.get_running_loop().time()
+        await client.send(GET)
+        assert (await client.head()).startswith(b"HTTP/1.1 504 ")
+        assert 0 <= asyncio.get_running_loop().time() - began - 1.0 < 0.03
+
+
+@in_virtual_time
 async def test_short_times_that_a_request_does_not_need_end_nothing() -> None:
     async with proxied(answering(OK)) as proxy:
         proxy.target.policies = RoutePolicies(request_s=0.5)

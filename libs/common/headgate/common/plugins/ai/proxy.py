@@ -11,6 +11,8 @@ from headgate.common.plugins.fields import HeaderName, check_url
 
 MAX_INSTANCES: Final = 64
 MAX_FIELDS: Final = 64
+MAX_PRIVATE_PEM: Final = 4096
+"""Characters of a private key: one of 4096 bits has some 3,300, and longer ones take long to sign with."""
 Provider = Literal[
     "openai",
     "deepseek",
@@ -39,8 +41,8 @@ WITHOUT_HOST: Final = ("openai-compatible", "azure-openai")
 class GoogleAccount(BaseModel):
     """Of the key file of a service account, what is used."""
 
-    client_email: str
-    private_key: str
+    client_email: str = Field(max_length=512)
+    private_key: str = Field(max_length=MAX_PRIVATE_PEM)
     private_key_id: str = ""
     token_uri: str = "https://oauth2.googleapis.com/token"
 

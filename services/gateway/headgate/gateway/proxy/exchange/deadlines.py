@@ -1,7 +1,7 @@
 """How long the side that has to move next may take; `expiry` says what becomes of a request when it takes longer.
 
 Timeouts from `SHORT_S` on are kept by the tick of the coarse clock, and may be late by two ticks. Shorter ones of whole
-requests and of attempts begin at the very time, and are kept by `ShortDeadlines`.
+requests, of attempts and of waiting for an upstream begin at the very time, and are kept by `ShortDeadlines`.
 """
 
 import math
@@ -93,9 +93,9 @@ class Deadlines(Expiring):
             per_try_s = route.policies.retries.per_try_s if route.policies is not None else None
             if per_try_s is not None and per_try_s < timeout_s and not exchange.answer_begun:
                 timeout_s = per_try_s
-                if timeout_s < SHORT_S:
-                    self._is_short = True
-                    begins = time.monotonic()
+            if timeout_s < SHORT_S:
+                self._is_short = True
+                begins = time.monotonic()
         self._bound(min(begins + timeout_s, self.expires))
 
     def _bound(self, deadline: float) -> None:

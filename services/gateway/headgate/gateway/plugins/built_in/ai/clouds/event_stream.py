@@ -13,7 +13,7 @@ from headgate.gateway.plugins.built_in.ai.usage import Usage, Watcher
 CONTENT_TYPE: Final = "application/vnd.amazon.eventstream"
 _PRELUDE: Final = 12
 _CHECKSUM: Final = 4
-_MAX_MESSAGE: Final = 16 << 20
+_MAX_MESSAGE: Final = 1 << 20
 """A message that says that it is longer is none, and nothing behind it is looked at."""
 
 

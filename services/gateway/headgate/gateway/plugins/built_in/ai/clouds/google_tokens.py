@@ -53,7 +53,7 @@ def tokens_of(auth: AiGcpAuth, services: PluginServices) -> GoogleTokens:
 
 async def _fetch(auth: AiGcpAuth, services: PluginServices, *, verify: bool) -> tuple[str, float]:
     account = auth.account()
-    body = urlencode({"grant_type": _GRANT, "assertion": _statement(account)}).encode()
+    body = urlencode({"grant_type": _GRANT, "assertion": await asyncio.to_thread(_statement, account)}).encode()
     question = Request(
         method="POST",
         headers=Headers([("Content-Type", "application/x-www-form-urlencoded")]),

@@ -31,8 +31,8 @@ _ATTEMPT_S: Final = 600
 _TOUCH_S: Final = 60
 """A session that was noted longer ago is noted again; a fourth of `idle_timeout`, if that is less."""
 _MAX_ANSWER: Final = 256 << 10
-_ENDED: Final = 100_000
-"""Tickets of ended sessions that a worker remembers."""
+_ENDED: Final = 50_000
+"""Tickets of ended sessions that a worker remembers: of those that users have ended, and as many of which it heard."""
 _CHANGED: Final = "cas-auth.session"
 
 
@@ -58,7 +58,9 @@ class CasAuth(Plugin[CasAuthConfig]):
         )
         self._jar = CookieJar(self._session, Sealer(cookie.secret.reveal(), f"cas-auth {whose}"))
         self._ended: Keyed[bool] = services.shared.get(("cas-auth ended", services.owner, whose), lambda: Keyed(_ENDED))
-        """By digests of tickets."""
+        """What users have ended, by digests of tickets."""
+        self._heard: Keyed[bool] = services.shared.get(("cas-auth heard", services.owner, whose), lambda: Keyed(_ENDED))
+        """What the server has said of: apart, as anybody may say so of tickets of his own making."""
         self._told = (*([config.user_header] if config.user_header else []), *config.attribute_headers)
         self._touch_s = min(_TOUCH_S, config.idle_timeout / 4)
 
@@ -89,7 +91,9 @@ class CasAuth(Plugin[CasAuthConfig]):
 
     def _current(self, request: Request) -> dict[str, Any] | None:
         held = self._jar.read(request, self._session.cookie_name)
-        if held is None or is_over(self._session, held) or self._ended.get(held["ticket"]):
+        if held is None or is_over(self._session, held):
+            return None
+        if self._ended.get(held["ticket"]) or self._heard.get(held["ticket"]):
             return None
         now = time.time()
         if now > held["seen"] + self._touch_s:
@@ -180,7 +184,7 @@ class CasAuth(Plugin[CasAuthConfig]):
             ticket = read_logout(document)
         except (Unreadable, ValueError) as error:
             return Response.refusal(400, f"no message that a session has ended: {error}")
-        self._ended.put(_digest(ticket), True)
+        self._heard.put(_digest(ticket), True)
         return Response(200, body=b"", reason="a session has ended")
 
     # Places
