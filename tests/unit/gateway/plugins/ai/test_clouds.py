@@ -167,6 +167,7 @@ def test_what_is_no_event_stream_tells_nothing(broken: bytes) -> None:
     ("body", "path", "said"),
     [
         (CHAT_REQUEST, "/chat", "does not support openai-chat"),
+        ({"prompt": "a"}, "/model/other/invoke", "does not support passthrough"),
         (CONVERSE, "/converse", "needs the name of a model"),
     ],
 )
@@ -271,6 +272,16 @@ async def test_a_service_account_gets_a_token_that_is_kept() -> None:
     assert (claims["iss"], claims["scope"]) == ("a@shop.example", "https://www.googleapis.com/auth/cloud-platform")
     assert claims["exp"] - claims["iat"] == 3600
     assert jwt.get_unverified_header(form["assertion"])["kid"] == "k"
+
+
+async def test_an_account_asks_for_nothing_but_models() -> None:
+    async with fake_provider(says(CHAT)) as provider:
+        given, key = asking({"a": 1}, "/v1/projects/shop/anything"), {"header": {"Authorization": "Bearer t"}}
+        account_of = {"gcp": {"service_account_json": account(provider.url)}}
+        refusal, _ = await proxied(provider, given, **VERTEX, auth=account_of)
+        assert (refusal.status, provider.asked) == (400, [])
+        answer, _ = await proxied(provider, given, **VERTEX, auth=key)
+        assert (answer.status, provider.asked[0].target) == (200, "/v1/projects/shop/anything")
 
 
 @pytest.mark.parametrize(

@@ -125,7 +125,9 @@ def make_question(instance: AiInstance, request: Request, protocol: str, body: B
     if is_prediction:
         protocol, own = protocols.VERTEX_PREDICT, predictions_asked(body)
         form = provider.forms[protocol]
-    if form is None and protocol != protocols.PASSTHROUGH:
+    # What is signed with an account's keys may do all that the account may: no client chooses that.
+    is_signed = instance.provider == "bedrock" or (instance.provider == "vertex-ai" and instance.auth.gcp is not None)
+    if form is None and (protocol != protocols.PASSTHROUGH or is_signed):
         known = ", ".join(provider.forms)
         raise UnsupportedProtocol(
             f"provider {instance.provider} does not support {protocol} protocol (supported: {known})"
