@@ -169,6 +169,7 @@ def test_what_is_no_event_stream_tells_nothing(broken: bytes) -> None:
         (CHAT_REQUEST, "/chat", "does not support openai-chat"),
         ({"prompt": "a"}, "/model/other/invoke", "does not support passthrough"),
         (CONVERSE, "/converse", "needs the name of a model"),
+        ({**CONVERSE, "model": ".."}, "/converse", "needs the name of a model"),
     ],
 )
 async def test_bedrock_takes_one_form_and_needs_a_model(body: Any, path: str, said: str) -> None:

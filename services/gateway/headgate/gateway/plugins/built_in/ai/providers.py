@@ -149,7 +149,7 @@ def _path(instance: AiInstance, form: _Form, protocol: str, body: Body) -> str:
     if "{" not in form.path:
         return form.path
     where, model = instance.provider_conf, instance.options.get("model", body.get("model"))
-    if "{model}" in form.path and (not isinstance(model, str) or not model):
+    if "{model}" in form.path and (not isinstance(model, str) or model.strip(".") == ""):
         raise Unconvertible(f"provider {instance.provider} needs the name of a model")
     path = form.path.format(project=where.project_id, region=where.region, model=quote(str(model), safe=""))
     is_stream = protocol == protocols.BEDROCK_CONVERSE and body.get("stream") is True
