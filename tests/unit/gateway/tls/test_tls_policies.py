@@ -9,7 +9,7 @@ import pytest
 
 from fakes.gateway.tls_listener import TlsListener, asking, client_context, entry, resume, tls_listener
 from fakes.waiting import until
-from headgate.common.table import OTHER_NAMES, TlsPolicy
+from headgate.common.table import OTHER_NAMES, ClientAuth, TlsPolicy
 from headgate.gateway.tls import CertificateStore
 from headgate.gateway.tls import policy as policy_module
 from headgate.gateway.tls.errors import TlsConfigError
@@ -168,6 +168,14 @@ async def test_host_may_refuse_names_that_no_certificate_has(name: str, is_taken
                 await listener.talk(name)
             assert listener.store.counts.failed == {"UNRECOGNIZED_NAME": 1}
         await listener.talk("other.com")
+
+
+async def test_host_without_authorities_for_the_certificates_that_it_requires_lets_no_client_in() -> None:
+    async with tls_listener() as listener:
+        listener.set_policies({"foo.com": TlsPolicy(client_auth=ClientAuth(ca_pem=""))})
+        with pytest.raises(ssl.SSLError, match=r"(?i)access.denied"):
+            await listener.talk("foo.com")
+        assert listener.store.counts.failed == {"ACCESS_DENIED": 1}
 
 
 async def test_host_may_refuse_clients_that_send_no_name() -> None:

@@ -27,10 +27,13 @@ _REASONS_LIMIT: Final = 64
 _OTHER: Final = "OTHER"
 TOO_MANY: Final = "TOO_MANY_HANDSHAKES"
 NO_NAME: Final = "UNRECOGNIZED_NAME"
+DENIED: Final = "ACCESS_DENIED"
 """Our own reasons, beside OpenSSL's."""
 _CHALLENGE: Final = ALPN_CHALLENGE.encode()
 _NO_NAME_ALERT: Final = b"\x15\x03\x03\x00\x02\x02\x70"
 """A fatal alert of `unrecognized_name` (RFC 8446, sections 5.1 and 6)."""
+_DENIED_ALERT: Final = b"\x15\x03\x03\x00\x02\x02\x31"
+"""A fatal alert of `access_denied`."""
 SESSIONS_LIMIT: Final = 500
 """Sessions that one context keeps for TLS 1.2 clients without tickets, about 1 KiB each. OpenSSL's own limit of 20,480
 cannot be set through `ssl`, and is too much for contexts that are as many as hosts."""
@@ -144,6 +147,10 @@ class ServerConnection:
         guard = self.tls.guard if self.tls is not None else None
         return guard.asked if guard is not None else ""
 
+    def suits(self, host: str) -> bool:
+        """Tell whether the handshake followed the policy of a host: lower case, empty if a request names none."""
+        return host == self.server_name or self._listener.choose(host).tls is self.tls
+
     @property
     def identity(self) -> ClientIdentity:
         """Who the client is, read once."""
@@ -200,7 +207,10 @@ class ServerConnection:
         self._chosen = self._choose(hello)
         if self._chosen.is_refused:
             self._outgoing.write(_NO_NAME_ALERT)
-            self._fail(_unrecognized_name())
+            self._fail(_failure(NO_NAME, "no certificate has the server name"))
+        if self.tls is not None and self.tls.admits_nobody:
+            self._outgoing.write(_DENIED_ALERT)
+            self._fail(_failure(DENIED, "the host takes client certificates, and of no authority"))
         self._object = self._chosen.context.wrap_bio(self._incoming, self._outgoing, server_side=True)
         return self._object
 
@@ -293,7 +303,7 @@ class ServerConnection:
         return self._real().session_reused
 
 
-def _unrecognized_name() -> ssl.SSLError:
-    error = ssl.SSLError(ssl.SSL_ERROR_SSL, "no certificate has the server name")
-    error.reason = NO_NAME
+def _failure(reason: str, message: str) -> ssl.SSLError:
+    error = ssl.SSLError(ssl.SSL_ERROR_SSL, message)
+    error.reason = reason
     return error

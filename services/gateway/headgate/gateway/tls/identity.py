@@ -47,6 +47,7 @@ class ClientIdentity:
 
 
 NOBODY: Final = ClientIdentity("NONE")
+MISDIRECTED: Final = "the connection was made for another server name"
 
 
 class TlsConnection(Protocol):
@@ -67,6 +68,9 @@ class TlsConnection(Protocol):
     @property
     def chain(self) -> Sequence[bytes]:
         """Certificates in DER that the client sent, its own first. A resumed session has none but that."""
+
+    def suits(self, host: str) -> bool:
+        """Whether the handshake followed the policy of a host: lower case, empty if a request names none."""
 
     def version(self) -> str | None:
         """Version of TLS: `TLSv1.3`."""
@@ -116,7 +120,7 @@ def check(
         return 500, guard.problem, b""
     if connection is not None and connection.asked != guard.asked:
         # RFC 9110 section 15.5.20: the client asks again on a connection of its own.
-        return 421, "the connection was made for another server name", b""
+        return 421, MISDIRECTED, b""
     identity = connection.identity if connection is not None else NOBODY
     is_needed = guard.is_required and not any(pattern.match(path) for pattern in guard.skip_paths)
     is_taken = identity.verdict == "SUCCESS" or (guard.takes_unverified and identity.lacks_authority)

@@ -78,10 +78,12 @@ class ClientGuard:
 class HostTls:
     """The compiled policy of one or more hosts; immutable."""
 
-    __slots__ = ("__weakref__", "guard", "policy", "problem")
+    __slots__ = ("__weakref__", "admits_nobody", "guard", "policy", "problem")
 
     def __init__(self, policy: TlsPolicy) -> None:
         self.policy = policy
+        self.admits_nobody = policy.client_auth is not None and _admits_nobody(policy.client_auth)
+        """Whether all handshakes fail: clients have to show a certificate, and there are no authorities."""
         self.problem = ""
         """Why the policy is not in force, beginning with the field; empty if it is."""
         self.guard: ClientGuard | None = None
@@ -174,6 +176,10 @@ def _needs_at_handshake(auth: ClientAuth) -> bool:
     """A client that is to be sent to a page, or may do without for some paths, must get through the handshake first."""
     is_required = auth.mode in ("required", "required-any")
     return is_required and not auth.error_page and not auth.skip_paths
+
+
+def _admits_nobody(auth: ClientAuth) -> bool:
+    return not auth.ca_pem and _needs_at_handshake(auth) and not is_lenient(auth)
 
 
 def _asked(auth: ClientAuth) -> str:

@@ -23,6 +23,7 @@ from headgate.common.table import (
 )
 from headgate.common.table.rank import BeforePath, WithinMatch, WithinPath
 from headgate.translator.assembly.boundaries import DEFAULT_BOUNDARIES, Boundaries
+from headgate.translator.assembly.host_tls import award_tls
 from headgate.translator.assembly.namesakes import by_namesake, is_for_both
 from headgate.translator.assembly.ownership import (
     PATH_CONFLICT,
@@ -36,7 +37,7 @@ from headgate.translator.assembly.ownership import (
     name_host,
     tenant_of,
 )
-from headgate.translator.fragments.fragment import CanaryClaim, Fragment, Identity, RouteClaim, TlsClaim
+from headgate.translator.fragments.fragment import CanaryClaim, Fragment, Identity, RouteClaim
 from headgate.translator.fragments.seniority import describe, seniority_of
 from headgate.translator.manifests.reading import shown
 
@@ -115,7 +116,7 @@ def merge_host(
     ownership = find_owner(host, everybody, sharing, boundaries, elsewhere.hosts)
     lost: Lost = {}
     is_owned = any(claims_host(fragment, host) for fragment in users)
-    tls, unprotected = _award_tls(ownership, users, is_owned, lost)
+    tls, unprotected = award_tls(ownership, users, is_owned, lost)
     claims = _admitted(ownership, users, is_owned, lost, _claims_elsewhere(ownership, everybody, elsewhere.hosts))
     secured = _secured(ownership, users, above)
     winners: dict[_Key, Won] = {}
@@ -126,7 +127,7 @@ def merge_host(
             lost.setdefault(identity.ref, []).append(_lost_path(host, claim, identity, winner, owner, sharing))
     served = [won for won in winners.values() if not _says_nothing(won[0])]
     canaried = add_canaries(ownership, users, served, lost)
-    room = HOST_LIMIT - (len(tls[0].policy.model_dump_json().encode()) if tls else 0)
+    room = HOST_LIMIT - (len(tls.policy.model_dump_json().encode()) if tls else 0)
     fitting = _in_order(_fit(host, room, canaried, lost), _order)
     speakers = _speakers(ownership, users)
     return MergedHost(
@@ -134,8 +135,8 @@ def merge_host(
         "next-host" if all(fragment.unmatched == "next-host" for fragment in speakers) else "404",
         any(fragment.inherits_tls for fragment in speakers),
         tuple(claim.route for claim in fitting),
-        tls[0].policy if tls else None,
-        tls[1] if tls else None,
+        tls.policy if tls else None,
+        tls.owner if tls else None,
         ownership,
         {ref: tuple(problems) for ref, problems in lost.items()},
     )
@@ -214,19 +215,6 @@ def _close(claim: RouteClaim) -> RouteClaim:
     return claim._replace(route=route, is_refused=True)
 
 
-class _Unprotected(NamedTuple):
-    """Whose requests are refused, as they ask for client certificates that the host does not ask for."""
-
-    objects: set[ObjectRef]
-    guests: set[Tenant]
-
-    def has(self, identity: Identity) -> bool:
-        return identity.ref in self.objects or (bool(self.guests) and tenant_of(identity) in self.guests)
-
-
-_ALL_PROTECTED = _Unprotected(set(), set())
-
-
 class _Secured(NamedTuple):
     """Whose routes at a host are secured."""
 
@@ -252,59 +240,6 @@ def _secured(ownership: HostOwnership, users: Collection[Fragment], above: Colle
     if ownership.owner is None:
         return _Secured(bool(at_host), tenants)
     return _Secured(any(ownership.ranks.get(tenant) == 0 for tenant in tenants), tenants)
-
-
-def _award_tls(
-    ownership: HostOwnership, users: Sequence[Fragment], is_owned: bool, lost: Lost
-) -> tuple[tuple[TlsClaim, Identity] | None, _Unprotected]:
-    """Return the policy of the oldest object among the owner's, and whose wish for client certificates is not met."""
-    host = ownership.host
-    claims = [
-        (claim, user.identity)
-        for user in users
-        for claim in user.tls
-        if claim.host == host and not (claim.is_alias and is_owned)
-    ]
-    if not claims:
-        return None, _ALL_PROTECTED
-    own = sorted((each for each in claims if not ownership.rank(each[1])), key=lambda each: each[0].is_default)
-    winner = own[0] if own else None
-    unprotected = _Unprotected(set(), set())
-    for claim, identity in claims:
-        if claim.is_default or (winner is not None and claim.policy == winner[0].policy):
-            continue
-        wished = claim.policy.client_auth
-        is_open = wished is not None and (winner is None or wished != winner[0].policy.client_auth)
-        is_guest = ownership.rank(identity) > 0
-        if is_open and is_guest:
-            unprotected.guests.add(tenant_of(identity))
-        elif is_open:
-            unprotected.objects.add(identity.ref)
-        if is_guest or winner is None:
-            problem = _refused_tls(ownership, claim, identity, is_open)
-        else:
-            problem = _lost_tls(host, claim, identity, winner[1], is_open)
-        lost.setdefault(identity.ref, []).append(problem)
-    return winner, unprotected
-
-
-def _refused_tls(ownership: HostOwnership, claim: TlsClaim, loser: Identity, is_open: bool) -> Problem:
-    why = "TLS of it is for its owner to set"
-    if is_open:
-        why += ", and until then requests for routes of this namespace at the host are refused"
-    severity = Severity.ERROR if is_open else Severity.WARNING
-    return ownership.refuse(loser, claim.field, ownership.host, why, severity)
-
-
-def _lost_tls(host: str, claim: TlsClaim, loser: Identity, owner: Identity, is_open: bool) -> Problem:
-    consequence = "; until both agree on client certificates the requests of this object are refused" if is_open else ""
-    return Problem(
-        severity=Severity.ERROR if is_open else Severity.WARNING,
-        reason="TlsConflict",
-        field=claim.field,
-        value=shown(host),
-        message=f"TLS of {name_host(host)} is set by {describe(owner)}, {seniority_of(owner, loser)}{consequence}",
-    )
 
 
 def add_canaries(ownership: HostOwnership, users: Collection[Fragment], won: list[Won], lost: Lost) -> list[Won]:

@@ -107,12 +107,15 @@ class TlsClaim(NamedTuple):
     """How an object wants TLS to be spoken for a host."""
 
     host: str
-    policy: TlsPolicy
+    policy: TlsPolicy | None
+    """None: that of hosts of which nothing is said."""
     field: str
     is_default: bool = False
     """The object itself says nothing of it: counts only as long as no other one does."""
     is_alias: bool = False
     """Counts only as long as no object has the host as its own."""
+    must_agree: bool = False
+    """Counts only as long as no other such claim says something else."""
 
 
 class StreamClaim(NamedTuple):

@@ -1,6 +1,5 @@
 """IngressRoutes from manifests to the wire."""
 
-import asyncio
 import contextlib
 import ssl
 from typing import Any
@@ -215,6 +214,9 @@ async def test_entry_points_are_the_gateways_ports() -> None:
         assert made.proxy.problems(unknown) == ["EntryPointNotFound"]
 
 
+_VERSIONS = {"modern": "VersionTLS13", "ancient": "VersionTLS12"}
+
+
 @pytest.mark.parametrize(
     ("setting", "annotation", "field", "status"),
     [
@@ -287,14 +289,43 @@ async def test_a_tls_option_holds_for_the_hosts_of_the_route() -> None:
             await made.proxy.proxy.secure(old)
 
 
+async def test_a_connection_for_a_host_with_another_tls_option_is_misdirected() -> None:
+    modern = resource("TLSOption", "modern", {"minVersion": "VersionTLS13"})
+    one = route(rule("Host(`one.test`)"), name="one", spec={"tls": {"options": {"name": "modern"}}})
+    two = route(rule("Host(`two.test`)"), name="two", spec={"tls": {}})
+    async with world("web") as made:
+        made.proxy.apply(modern, one, two)
+        found = [
+            (await made.proxy.proxy.secure(server_name=f"{name}.test", host=f"{host}.test")).status
+            for name, host in (("one", "one"), ("one", "two"), ("two", "one"), ("other", "two"))
+        ]
+    assert found == [200, 421, 421, 200]
+
+
+@pytest.mark.parametrize(
+    ("second", "is_kept"), [({"name": "modern"}, True), ({"name": "ancient"}, False), (None, False)]
+)
+async def test_routes_of_a_host_that_differ_in_their_tls_have_the_default(second: Any, is_kept: bool) -> None:
+    options = [resource("TLSOption", name, {"minVersion": version}) for name, version in _VERSIONS.items()]
+    first = route(rule(ANY), spec={"tls": {"options": {"name": "modern"}}})
+    other = route(rule(f"{ANY} && Path(`/b`)"), name="other", spec={"tls": {"options": second} if second else {}})
+    old = unverified()
+    old.maximum_version = ssl.TLSVersion.TLSv1_2
+    async with world("web") as made:
+        made.proxy.apply(*options, first, other)
+        assert ("TlsConflict" in made.proxy.problems(first)) is not is_kept
+        with pytest.raises((ssl.SSLError, ConnectionError)) if is_kept else contextlib.nullcontext():
+            assert (await made.proxy.proxy.secure(old)).status == 200
+
+
 @pytest.mark.parametrize("options", [[], [resource("TLSOption", "mutual", {"cipherSuites": ["NONE"]})]])
 async def test_a_tls_option_that_cannot_be_followed_lets_no_client_in(options: Any) -> None:
     closed = route(rule(ANY), spec={"tls": {"options": {"name": "mutual"}}})
     async with world("web") as made:
         made.proxy.proxy.present(HOST, Authority().issue(HOST))
         made.proxy.apply(*options, closed)
-        with contextlib.suppress(ssl.SSLError, ConnectionError, asyncio.IncompleteReadError):
-            assert (await made.proxy.proxy.secure()).status == 500
+        with pytest.raises((ssl.SSLError, ConnectionError)):
+            await made.proxy.proxy.secure()
         assert made.servers["web"].heads == []
         assert made.proxy.errors(closed) == ["InvalidTLSOption" if options else "TLSOptionNotFound"]
 

@@ -8,7 +8,7 @@ from headgate.gateway.proxy.heads.forward import nginx_lines
 from headgate.gateway.proxy.heads.paths import clean, has_bad_escape, is_plain, normalize
 from headgate.gateway.proxy.policies import RoutePolicies
 from headgate.gateway.proxy.seam import NeedsBody, RouteTarget
-from headgate.gateway.tls.identity import check, identity_lines, without_claims
+from headgate.gateway.tls.identity import MISDIRECTED, check, identity_lines, without_claims
 from headgate.gateway.tls.policy import ClientGuard
 
 if TYPE_CHECKING:
@@ -140,6 +140,10 @@ def _apply(exchange: "Exchange", context: ProxyContext, policies: RoutePolicies)
 def _read_as_traefik(exchange: "Exchange", context: ProxyContext) -> bool:
     """Make of a request what Traefik's entry points make of it; False: it was refused."""
     config, target = context.config, exchange.target
+    tls = exchange.client.peer.tls
+    if tls is not None and not tls.suits(exchange.fields.host.decode("latin-1")):
+        exchange.refuse(421, MISDIRECTED)
+        return False
     exchange.fields.traefik_forwarding = config
     exchange.change_lines(exchange.fields.lines)
     path, mark, query = target.partition(b"?")

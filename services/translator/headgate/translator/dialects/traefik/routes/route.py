@@ -59,7 +59,7 @@ def translate_route(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) -> F
     if settings.tls is not None and not settings.tls.secret_name:
         of_rules = [{place.host for place in one.places} for one in matched]
         names = claim_resolved(settings.tls.cert_resolver, settings.tls.domains, of_rules, lookups, problems)
-    tls = claim_tls(policy, hosts, spots, problems) if policy is not None else ()
+    tls = claim_tls(policy, hosts, spots, problems)
     if settings.tls is None:
         tls = tuple(claim for spot in spots for claim in claim_default_tls(spot, hosts, lookups, problems))
     return Fragment(

@@ -59,14 +59,17 @@ def claim_names(
 
 
 def claim_tls(
-    policy: TlsPolicy, hosts: Iterable[str], spots: Iterable[Spot], problems: list[Problem]
+    policy: TlsPolicy | None, hosts: Iterable[str], spots: Iterable[Spot], problems: list[Problem]
 ) -> tuple[TlsClaim, ...]:
-    """Return the hosts at which a policy holds. Server names of rules without a plain host are unknown beforehand."""
+    """Return the hosts at which a policy holds. Server names of rules without a plain host are unknown beforehand.
+
+    Routes that name no TLSOption say so: with routes of the same host that name one they disagree, as in Traefik.
+    """
     claims: list[TlsClaim] = []
     for host in sorted(hosts):
         if _is_name(host):
-            claims += (TlsClaim(spot.key(host), policy, OPTIONS) for spot in spots)
-        else:
+            claims += (TlsClaim(spot.key(host), policy, OPTIONS, must_agree=True) for spot in spots)
+        elif policy is not None:
             message = (
                 "connections have their TLS by server name, so rules for other hosts than plain ones have the default"
             )
@@ -85,7 +88,11 @@ def claim_default_tls(spot: Spot, hosts: Iterable[str], lookups: Lookups, proble
         message = f"{error}; no client is let in"
         problems.append(refuse(error.reason, "spec.entryPoints", message, spot.tls_options))
         policy = NOBODY
-    return [TlsClaim(spot.key(host), policy, "spec.entryPoints") for host in sorted(hosts) if _is_name(host)]
+    return [
+        TlsClaim(spot.key(host), policy, "spec.entryPoints", must_agree=True)
+        for host in sorted(hosts)
+        if _is_name(host)
+    ]
 
 
 def _is_name(host: str) -> bool:
