@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import copy
+import json
 import ssl
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,6 +31,9 @@ _OWN_ANSWER: Final = frozenset({"connection", "content-length", "date", "server"
 _REFUSED: Final = frozenset({"content-type", "x-content-type-options"})
 """Those of answers that a gateway gives by itself, besides."""
 _OWN_REQUEST: Final = frozenset({"accept-encoding", "user-agent", "x-request-id", "connection"})
+_OWN_OF_SERVER: Final = {"auth": frozenset({"x-forwarded-server"})}
+"""Ours does not tell servers of forwardAuth its own name."""
+_NOTHING: Final = frozenset[str]()
 _FAILED: Final = OSError, EOFError
 
 
@@ -85,7 +89,12 @@ class Both:
         is_own = not got["x-origin"]
         headers = _fields(got.head, _OWN_ANSWER | _REFUSED if is_own else _OWN_ANSWER, port)
         served = (
-            (name, head.split(b" HTTP")[0].decode(), _fields(head, _OWN_REQUEST, port)) for name, head in self.heard
+            (
+                name,
+                head.split(b" HTTP")[0].decode(),
+                _fields(head, _OWN_REQUEST | _OWN_OF_SERVER.get(name, _NOTHING), port),
+            )
+            for name, head in self.heard
         )
         return Seen(got.status, headers, "" if is_own else got.body.decode(), tuple(served))
 
@@ -117,7 +126,7 @@ def _fields(head: bytes, own: frozenset[str], port: int) -> tuple[tuple[str, str
 async def both(
     folder: Path, dynamic: Mapping[str, Any], entry_points: Sequence[str], certificates: Sequence[str] = ()
 ) -> AsyncIterator[Both]:
-    """Run both. Servers answer with their names and what `answers` of them has; `web` is there in any case."""
+    """Run both, with a server for each service; `{NAME}` in the configuration is the address of one."""
     heard: list[tuple[str, bytes]] = []
     names = servers_of(dynamic)
     further = {name: free_port() for name in entry_points if name not in ("web", "websecure")}
@@ -129,6 +138,8 @@ async def both(
         settings = TranslationSettings(entry_points=points)
         made = await stack.enter_async_context(world(settings=settings, **scripts))
         made.proxy.proxy.certificates.set_certificates([_entry(name, pair) for name, pair in pairs.items()])
+        addresses = {f"{{{name}}}": f"http://127.0.0.1:{made.port(name)}" for name in names}
+        dynamic = _with(addresses, dynamic)
         made.proxy.apply(*objects_of(dynamic))
         flags = [f"--entrypoints.{name}.address=127.0.0.1:{port}" for name, port in theirs.items()]
         written = _written(folder, dynamic, made, pairs)
@@ -143,11 +154,29 @@ def _server(name: str, heard: list[tuple[str, bytes]]) -> Script:
         while True:
             head, _ = await conversation.request()
             heard.append((name, head))
-            body = "" if head.startswith(b"HEAD") else name
-            lines = ("HTTP/1.1 200 OK", f"X-Origin: {name}", "Content-Type: text/plain", f"Content-Length: {len(name)}")
-            await conversation.send("\r\n".join((*lines, "", body)).encode())
+            await conversation.send(_said(name, head.split(b" ")[1].decode().partition("?")[0], head[:4] == b"HEAD"))
 
     return serve
+
+
+def _said(name: str, path: str, is_head: bool) -> bytes:
+    """Return the answer of a server to a path: a status by its number, a long text, or one that says no type."""
+    status = path[1:] if path[1:].isdecimal() else "200"
+    body = "" if status in ("204", "304") else "text " * 800 if path == "/long" else name
+    lines = [f"HTTP/1.1 {status} -", f"X-Origin: {name}"]
+    lines += [] if path == "/untyped" else ["Content-Type: text/plain"]
+    lines += ["X-Custom-Response-Header: own", "X-Frame-Options: OWN"] if path == "/own" else []
+    lines += [f"Content-Length: {len(body)}"] if body else []
+    return "\r\n".join((*lines, "", "" if is_head else body)).encode()
+
+
+def _with(addresses: Mapping[str, str], dynamic: Mapping[str, Any]) -> dict[str, Any]:
+    """Write the addresses of servers where a configuration names them in braces."""
+    text = json.dumps(dynamic)
+    for name, address in addresses.items():
+        text = text.replace(name, address)
+    written: dict[str, Any] = json.loads(text)
+    return written
 
 
 def _entry(name: str, pair: Issued) -> CertificateEntry:

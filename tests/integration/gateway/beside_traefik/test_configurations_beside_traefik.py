@@ -1,13 +1,15 @@
 """Configurations of Traefik's own integration tests, in it and in a gateway of ours, and the same requests to both."""
 
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 import yaml
 
 from fakes.peers.traefik import needs_traefik
-from integration.gateway.beside_traefik.configured import Ask, both
+from integration.gateway.beside_traefik.configured import Ask, Both, both
 
 pytestmark = needs_traefik
 
@@ -15,13 +17,17 @@ _CASES = Path(__file__).parent / "cases"
 _OPTIONS = {"old": {"maxVersion": "VersionTLS12"}, "new": {"minVersion": "VersionTLS13"}}
 
 
-def _cases(file: str) -> list[Any]:
-    cases = yaml.safe_load((_CASES / file).read_text())
-    return [pytest.param(case, id=name) for name, case in cases.items()]
+def _read(file: str) -> dict[str, Any]:
+    cases: dict[str, Any] = yaml.safe_load((_CASES / file).read_text())
+    return cases
 
 
-@pytest.mark.parametrize("case", _cases("tls.yaml"))
-async def test_a_request_over_tls_becomes_the_same(tmp_path: Path, case: Any) -> None:
+TLS = _read("tls.yaml")
+
+
+@pytest.mark.parametrize("name", TLS)
+async def test_a_request_over_tls_becomes_the_same(tmp_path: Path, name: str) -> None:
+    case = TLS[name]
     routers = {name: {"service": name, **router} for name, router in case["routers"].items()}
     services = {router["service"]: {"loadBalancer": {}} for router in routers.values()}
     options = {**_OPTIONS, **case.get("options", {})}
@@ -31,3 +37,33 @@ async def test_a_request_over_tls_becomes_the_same(tmp_path: Path, case: Any) ->
             ask = Ask(**{"at": "websecure", **said})
             theirs, ours = await gateways.ask(ask)
             assert ours == theirs, ask
+
+
+MIDDLEWARES = _read("middlewares.yaml")
+
+
+def _host(name: str) -> str:
+    return f"case-{list(MIDDLEWARES).index(name)}.test"
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def examples(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Both]:
+    """Both, with a host for each example of a middleware."""
+    http: dict[str, Any] = {"services": {name: {"loadBalancer": {}} for name in ("web", "pages", "auth")}}
+    routers, middlewares = http.setdefault("routers", {}), http.setdefault("middlewares", {})
+    for name, case in MIDDLEWARES.items():
+        key = _host(name).removesuffix(".test")
+        own = {f"{key}-{index}": each for index, each in enumerate(case["middlewares"])}
+        middlewares |= own | case.get("further", {})
+        routers[key] = {"rule": f"Host(`{_host(name)}`)", "service": "web", "middlewares": list(own)}
+    async with both(tmp_path_factory.mktemp("traefik"), {"http": http}, ["web"]) as gateways:
+        yield gateways
+
+
+@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.parametrize("name", MIDDLEWARES)
+async def test_an_example_of_a_middleware_does_the_same(name: str, examples: Both) -> None:
+    for said in MIDDLEWARES[name]["asks"]:
+        ask = Ask(**{"host": _host(name), **said})
+        theirs, ours = await examples.ask(ask)
+        assert ours == theirs, ask

@@ -116,14 +116,14 @@ class Compare(Entry):
     any_value: bool = False
     """Of headers and query parameters: one of several values of the name has to satisfy the comparison."""
     semicolons: bool = False
-    """Of query parameters with `any_value`: `;` separates them as `&` does (Traefik)."""
+    """Of query parameters: `;` separates them as `&` does (Traefik)."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.any_value and self.subject not in _REPEATED:
             raise ValueError("any_value is for headers and query parameters only")
-        if self.semicolons and not (self.any_value and self.subject is Subject.QUERY):
-            raise ValueError("semicolons is for query parameters with any_value only")
+        if self.semicolons and self.subject is not Subject.QUERY:
+            raise ValueError("semicolons is for query parameters only")
         if bool(self.name) != (self.subject in _NAMED):
             raise ValueError(f"a comparison of {self.subject} {'needs a' if not self.name else 'has no'} name")
         if bool(self.values) is (self.operator is Operator.PRESENT):

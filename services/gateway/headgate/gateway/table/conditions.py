@@ -149,7 +149,7 @@ def _compile_compare(compare: Compare, field: str) -> Decide:
     get = subject_getter(compare)
     if compare.operator is Operator.PRESENT:
         decide: Decide = lambda facts: get(facts) is not None  # noqa: E731 - one of a family of closures
-    elif compare.operator is Operator.EQUALS and not compare.ignore_case and compare.subject in _DIRECT:
+    elif compare.operator is Operator.EQUALS and compare.subject in _DIRECT and not _is_special(compare):
         decide = _DIRECT[compare.subject](compare)
     else:
         test = _compile_test(compare, field)
@@ -159,6 +159,10 @@ def _compile_compare(compare: Compare, field: str) -> Decide:
             return value is not None and test(value)
 
     return decide
+
+
+def _is_special(compare: Compare) -> bool:
+    return compare.ignore_case or compare.semicolons
 
 
 def _compile_any_value(compare: Compare, field: str) -> Decide:
@@ -215,6 +219,8 @@ def subject_getter(compare: Compare) -> Get:
         case Subject.HEADER:
             folded = name.lower()
             return lambda facts: facts.header(folded)
+        case Subject.QUERY if compare.semicolons:
+            return lambda facts: next(iter(read_values(facts.query.replace(b";", b"&"), name)), None)
         case Subject.QUERY:
             return lambda facts: facts.query_value(name)
         case Subject.COOKIE:

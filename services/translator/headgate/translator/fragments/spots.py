@@ -21,6 +21,8 @@ class Spot(NamedTuple):
     refused_escapes: tuple[str, ...] = ()
     """Two hexadecimal digits each: requests whose paths have one of these escapes are refused."""
     observed: Observed = Observed()
+    keeps_semicolons: bool = False
+    """Whether `;` separates no parameters of queries there, where the dialect has it separate them elsewhere."""
 
     def key(self, host: str) -> str:
         """Return a host as claims have it."""

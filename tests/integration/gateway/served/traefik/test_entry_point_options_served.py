@@ -141,3 +141,13 @@ async def test_semicolons_in_queries_separate_unless_they_are_encoded(encodes: b
         one.proxy.apply(route(ANY, spec={"entryPoints": ["api"]}))
         await one.ask(path="/x;y?a=1;b=2")
         assert one.asked.startswith(f"GET /x;y?{query} HTTP/1.1".encode())
+
+
+@pytest.mark.parametrize("match", ["Query(`b`, `2`)", "Query(`b=2`)"])
+@pytest.mark.parametrize(("encodes", "status"), [(False, 200), (True, 404)])
+async def test_rules_split_queries_as_the_entry_point_does(match: str, encodes: bool, status: int) -> None:
+    asking_for = rule(match, *ANY["services"], syntax="v2" if "=" in match else "v3")
+    async with site(http={"encodeQuerySemicolons": encodes}) as one:
+        one.proxy.apply(route(asking_for, spec={"entryPoints": ["api"]}))
+        assert (await one.ask(path="/x?a=1;b=2")).status == status
+        assert (await one.ask(path="/x?a=1&b=2")).status == 200

@@ -297,7 +297,6 @@ async def test_a_missing_middleware_closes_the_route_until_it_is_there(web: Worl
         {"circuitBreaker": {"expression": "NetworkErrorRatio() > 1"}},
         {"circuitBreaker": {"expression": "LatencyAtQuantileMS(200.0) > 1"}},
         {"basicAuth": {"secret": "lost"}},
-        {"inFlightReq": {"amount": 0}},
         {"forwardAuth": {"address": "auth.test"}},
         {"plugin": {"own": {}}},
         {"plugin": {"cors": {"nothing": 1}}},

@@ -80,7 +80,14 @@ def test_prefix_is_stripped_by_pattern_at_the_beginning_only() -> None:
 
 
 def test_prefix_is_added_last() -> None:
-    assert rewritten({"strip_prefixes": ["/old"], "add_prefix": "/in/"}).path == "/in/x"
+    assert rewritten({"strip_prefixes": ["/old"], "add_prefix": "/in"}).path == "/in/x"
+
+
+@pytest.mark.parametrize("path", ["/a//b", "/a/./b", "/a/../b", "/a/..", "//"])
+def test_a_changed_path_that_is_not_clean_may_be_refused(path: str) -> None:
+    refusal = chain(("proxy-rewrite", {"uri": path, "refuses_unclean": True})).on_request(request("/old/x"))
+    assert isinstance(refusal, Response)
+    assert refusal.status == 400
 
 
 def test_what_was_asked_for_stays_known() -> None:

@@ -46,6 +46,10 @@ async def test_path_that_the_pattern_does_not_match_goes_on() -> None:
     assert await location({"regex_uri": ["^/other", "/z"]}) is None
 
 
+async def test_a_location_may_have_a_fragment() -> None:
+    assert await location({"uri": "/z?a=b c#d e"}) == (302, "/z?a=b%20c#d%20e")
+
+
 async def test_pattern_may_look_at_the_whole_url() -> None:
     config = {"regex_uri": ["^http://a\\.(.*)$", "https://www.$1"], "match_url": True}
     assert await location(config) == (302, "https://www.example/a/b?q=1")

@@ -91,6 +91,8 @@ class ProxyRewriteConfig(PluginConfig, plugin="proxy-rewrite"):
     """Put in front of the path, after any of the changes above."""
     forwarded_prefix: bool = False
     """Tell the upstream in `X-Forwarded-Prefix` what was cut off."""
+    refuses_unclean: bool = False
+    """Answer 400 where a changed path has empty or dot segments (Traefik); not for `add_prefix`."""
     replaced_path: bool = False
     """Tell the upstream in `X-Replaced-Path` what `uri` or `regex_uri` have replaced."""
     host: str | None = Field(default=None, pattern=r"^(?:[A-Za-z0-9._~\[\]:-]|\$\w|\$\{\w+\})+$")

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Final
 
 from headgate.common.perl_patterns import PatternTooCostly
 from headgate.gateway.proxy.context import ProxyContext
-from headgate.gateway.proxy.heads.forward import nginx_lines
+from headgate.gateway.proxy.heads.forward import nginx_lines, sent_target
 from headgate.gateway.proxy.heads.paths import clean, has_bad_escape, is_plain, normalize
 from headgate.gateway.proxy.policies import RoutePolicies
 from headgate.gateway.proxy.seam import NeedsBody, RouteTarget
@@ -146,6 +146,7 @@ def _read_as_traefik(exchange: "Exchange", context: ProxyContext) -> bool:
         return False
     exchange.fields.traefik_forwarding = config
     exchange.change_lines(exchange.fields.lines)
+    target = exchange.target = sent_target(exchange.fields, target)
     path, mark, query = target.partition(b"?")
     if is_plain(path):
         return True

@@ -123,7 +123,9 @@ ROUTE_FIELDS: Final = (
         "tls.options",
         is_=Likeness.STRICTER,
         note="for the hosts that rules name; one that is missing, or cannot be followed, lets no client in. Where it "
-        "asks for certificates, plain requests for the host are refused too",
+        "asks for certificates, plain requests for the host are refused too. Routes of one host that differ have "
+        "`default`, unless one of them asks for certificates: then the oldest object's holds. A request over a "
+        "connection for a host with another TLSOption is a 421",
     ),
     _row(
         "tls.certResolver",
@@ -224,6 +226,12 @@ MIDDLEWARE_FIELDS: Final = (
         note="a worker has one connection, and `readTimeout` is for all of a question",
     ),
     _row("headers.isDevelopment", is_=Likeness.SAME, note="no `Strict-Transport-Security`, and any host"),
+    _row(
+        "headers.customRequestHeaders",
+        "headers.customResponseHeaders",
+        is_=Likeness.SAME,
+        note="headers of the connection, such as `Connection` and `Upgrade`, have no effect",
+    ),
     _row(
         "headers.featurePolicy",
         "headers.sslRedirect",

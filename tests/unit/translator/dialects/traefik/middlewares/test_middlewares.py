@@ -49,7 +49,6 @@ def pages(**fields: Any) -> Any:
         (limited(redis={"endpoints": ["redis"]}), "InvalidValue", "rateLimit.redis.endpoints"),
         (limited(redis={**REDIS, "tls": {"caSecret": "ca"}}), "SecretNotFound", "rateLimit.redis.tls.caSecret"),
         (limited(redis={**REDIS, "secret": "lost"}), "SecretNotFound", "rateLimit.redis.secret"),
-        ({"inFlightReq": {"amount": 0}}, "InvalidValue", "inFlightReq.amount"),
         ({"forwardAuth": {"address": "auth.test"}}, "InvalidValue", "forwardAuth.address"),
         (asking(caSecret="lost"), "SecretNotFound", "forwardAuth.tls.caSecret"),
         (asking(caSecret="bare"), "InvalidSecret", "forwardAuth.tls.caSecret"),

@@ -18,6 +18,11 @@ def condition(rule: str, syntax: Syntax = "v3") -> Condition | None:
     return when
 
 
+def _parameter(name: str, *patterns: str) -> Compare:
+    operator = Operator.REGEX if patterns else Operator.PRESENT
+    return Compare(subject=Subject.QUERY, name=name, operator=operator, values=patterns, semicolons=True)
+
+
 @pytest.mark.parametrize(
     ("rule", "host"),
     [
@@ -173,16 +178,13 @@ _A, _B = (Compare(subject=Subject.HEADER, name=name, values=("1",), any_value=Tr
             "HeadersRegexp(`A`, `1+`)",
             Compare(subject=Subject.HEADER, name="A", operator=Operator.REGEX, values=("1+",), any_value=True),
         ),
-        ("Query(`a=1`)", Compare(subject=Subject.QUERY, name="a", operator=Operator.REGEX, values=("^1$",))),
-        ("Query(`a=`)", Compare(subject=Subject.QUERY, name="a", operator=Operator.PRESENT)),
-        ("Query(`a`, `1`)", Compare(subject=Subject.QUERY, name="a", operator=Operator.REGEX, values=("^1$",))),
+        ("Query(`a=1`)", _parameter("a", "^1$")),
+        ("Query(`a=`)", _parameter("a")),
+        ("Query(`a`, `1`)", _parameter("a", "^1$")),
         (
             "Query(`a={n:[0-9]+}`, `b={x}`)",
             AllOf(
-                all_of=tuple(
-                    Compare(subject=Subject.QUERY, name=name, operator=Operator.REGEX, values=(pattern,))
-                    for name, pattern in (("a", "^(?:[0-9]+)$"), ("b", "^(?:.*)$"))
-                )
+                all_of=tuple(_parameter(name, pattern) for name, pattern in (("a", "^(?:[0-9]+)$"), ("b", "^(?:.*)$")))
             ),
         ),
     ],

@@ -7,10 +7,11 @@ from urllib.parse import unquote
 from headgate.common.patterns import compile_pattern
 from headgate.common.plugins.fields import checked_value
 from headgate.common.plugins.traffic.proxy_rewrite import ProxyRewriteConfig, texts_of
-from headgate.gateway.plugins.interface import Plugin, PluginConfig, PluginServices, Request
+from headgate.gateway.plugins.interface import Plugin, PluginConfig, PluginServices, Request, Response
 from headgate.gateway.plugins.kit.patterns import SearchTime, Substitution, Template, sendable
 
 _ENCODED: Final = re.compile("%[0-9A-Fa-f]{2}")
+_UNCLEAN: Final = re.compile(r"/\.{0,2}(?=/)|/\.{1,2}$")
 
 
 class ProxyRewrite(Plugin[ProxyRewriteConfig]):
@@ -33,15 +34,19 @@ class ProxyRewrite(Plugin[ProxyRewriteConfig]):
         self._stripped = [compile_pattern(f"^(?:{pattern})") for pattern in config.strip_regex]
         # Read once: a field of a model takes as long as a call.
         self._replaced_path, self._method = config.replaced_path, config.method
-        self._added_prefix = config.add_prefix.rstrip("/") if config.add_prefix is not None else ""
+        self._added_prefix = config.add_prefix or ""
+        self._refuses_unclean = config.refuses_unclean
         headers = config.headers
         self._removed = tuple(headers.remove)
         self._set = [(name, [Template(text) for text in texts_of(value)]) for name, value in headers.set.items()]
         self._added = [(name, Template(text)) for name, value in headers.add.items() for text in texts_of(value)]
 
-    def on_request(self, request: Request) -> None:
+    def on_request(self, request: Request) -> Response | None:
         """Make the changes."""
+        before = request.path
         caught = self._rewrite_path(request)
+        if self._refuses_unclean and request.path != before and _UNCLEAN.search(request.path) is not None:
+            return Response.refusal(400, "the changed path has empty or dot segments")
         if self._added_prefix:
             request.path = self._added_prefix + request.path
         if self._host is not None:
@@ -61,6 +66,7 @@ class ProxyRewrite(Plugin[ProxyRewriteConfig]):
                 request.headers.add(name, value)
         for name, template in self._added:
             request.headers.add(name, template.render(request, caught))
+        return None
 
     def _rewrite_path(self, request: Request) -> tuple[str, ...]:
         """Change the path; return what a pattern's groups caught."""

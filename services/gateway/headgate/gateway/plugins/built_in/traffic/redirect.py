@@ -97,5 +97,6 @@ def _on_this_host(location: str) -> str:
 
 
 def _redirection(status: int, location: str) -> Response:
-    headers = Headers([("Location", sendable(location))])
+    url, mark, fragment = location.partition("#")
+    headers = Headers([("Location", sendable(url) + mark + sendable(fragment))])
     return Response(status, headers, b"", reason="redirected")

@@ -76,7 +76,7 @@ class ErrorPage(Plugin[ErrorPageConfig]):
         if config.forward_request and request.original_query:
             path += f"{'&' if '?' in path else '?'}{request.original_query}"
         question = Request(
-            method=request.method if config.forward_request or request.method == "HEAD" else "GET",
+            method=request.method if config.forward_request else "GET",
             scheme=request.scheme,
             host=request.host,
             authority=request.authority,

@@ -6,6 +6,7 @@ from headgate.common.plugins.authentication.basic_auth import BasicAuthConfig
 from headgate.common.plugins.authentication.digest_auth import DigestAuthConfig
 from headgate.common.plugins.client_address import ClientAddressConfig
 from headgate.common.plugins.limits.limits import LimitConnConfig, LimitReqConfig
+from headgate.common.plugins.limits.workflow import WorkflowConfig
 from headgate.common.plugins.security.ip_restriction import IpRestrictionConfig
 from headgate.common.sealing import ClusterValue, SealedSecret
 from headgate.common.table import PluginUse
@@ -22,6 +23,7 @@ from headgate.translator.dialects.traefik.models.guards import (
     SourceCriterion,
 )
 
+_TOO_MANY: Final = {"actions": [["return", {"code": 429}]]}
 _REALM: Final = "traefik"
 _NAME_AND_PASSWORD: Final = ("username", "password")
 """Elements of a Secret of type kubernetes.io/basic-auth."""
@@ -168,7 +170,7 @@ def _login(written: Redis, making: Making) -> dict[str, ClusterValue]:
 def in_flight_requests(written: InFlightRequests, making: Making) -> tuple[PluginUse, ...]:
     """Bound the requests at once, of a host if nothing else is said."""
     if not written.amount:
-        raise Unfollowed("InvalidValue", "amount", "must be 1 at least: 0 refuses all requests")
+        return (PluginUse.of(WorkflowConfig.model_validate({"rules": [_TOO_MANY]})),)
     key = _key(written.source_criterion) or {"key": "host"}
     return (PluginUse.of(LimitConnConfig(conn=written.amount, burst=0, rejected_code=429, **key)),)
 

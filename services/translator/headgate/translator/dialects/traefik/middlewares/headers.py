@@ -23,6 +23,10 @@ _CORS: Final = (
     "access_control_max_age",
     "add_vary_header",
 )
+_OF_CONNECTIONS: Final = frozenset(
+    ("connection", "content-length", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade")
+)
+_OVER_TLS: Final = ["scheme", "==", "https"]
 _EVEN_EMPTY: Final = frozenset(("access_control_max_age",))
 """Fields that say something even where they are 0."""
 
@@ -35,10 +39,8 @@ def headers(written: Headers, making: Making) -> tuple[PluginUse, ...]:
 
 
 def _uses(written: Headers) -> Iterator[PluginUse]:
-    if written.custom_request_headers:
-        yield PluginUse.of(
-            ProxyRewriteConfig.model_validate({"headers": {"set": _literal(written.custom_request_headers)}})
-        )
+    if of_requests := _literal(written.custom_request_headers):
+        yield PluginUse.of(ProxyRewriteConfig.model_validate({"headers": {"set": of_requests}}))
     if cors := _cors(written):
         yield PluginUse.of(CorsConfig.model_validate(cors))
     if written.allowed_hosts and not written.is_development:
@@ -50,6 +52,9 @@ def _uses(written: Headers) -> Iterator[PluginUse]:
     changed = _literal(written.custom_response_headers) | _literal(dict(browser.values()))
     if changed:
         yield PluginUse.of(ResponseRewriteConfig.model_validate({"headers": {"set": changed}}))
+    if written.public_key and not written.is_development:
+        pins = {"set": _literal({"Public-Key-Pins": written.public_key})}
+        yield PluginUse.of(ResponseRewriteConfig.model_validate({"headers": pins, "vars": [_OVER_TLS]}))
     if written.sts_seconds and not written.is_development:
         yield PluginUse.of(
             HstsConfig(
@@ -63,7 +68,8 @@ def _uses(written: Headers) -> Iterator[PluginUse]:
 
 
 def _literal(written: Mapping[str, str]) -> dict[str, str]:
-    return {name: literal(value) for name, value in written.items()}
+    """Return values as templates; headers of the connection are left out, as they never pass in Traefik either."""
+    return {name: literal(value) for name, value in written.items() if name.lower() not in _OF_CONNECTIONS}
 
 
 def _browser_headers(written: Headers) -> Iterator[tuple[str, str]]:
@@ -77,7 +83,6 @@ def _browser_headers(written: Headers) -> Iterator[tuple[str, str]]:
         ),
         ("Content-Security-Policy", written.content_security_policy),
         ("Content-Security-Policy-Report-Only", written.content_security_policy_report_only),
-        ("Public-Key-Pins", written.public_key),
         ("Referrer-Policy", written.referrer_policy),
         ("Permissions-Policy", written.permissions_policy),
     )

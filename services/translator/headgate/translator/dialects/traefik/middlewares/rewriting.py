@@ -2,6 +2,7 @@
 
 import re
 from typing import Final
+from urllib.parse import quote
 
 from headgate.common.plugins.traffic.proxy_rewrite import ProxyRewriteConfig
 from headgate.common.plugins.traffic.redirect import RedirectConfig
@@ -18,6 +19,8 @@ from headgate.translator.dialects.traefik.models.rewriting import (
 )
 
 _DEFAULT_PORTS: Final = {"http": "80", "https": "443"}
+_IN_PATHS: Final = "/$&+,:;=@!'()*[]"
+"""What stands in a path as it is; a prefix is a decoded path."""
 _QUESTION_MARK: Final = "%3F"
 """As it stands in a path, in which none begins a query."""
 _SCHEME: Final = re.compile("[a-z][a-z0-9+.-]*")
@@ -32,8 +35,8 @@ def add_prefix(written: AddPrefix, making: Making) -> tuple[PluginUse, ...]:
     """Put something before the path."""
     if not written.prefix:
         raise Unfollowed("Required", "prefix", "must be given")
-    prefix = written.prefix if written.prefix.startswith("/") else f"/{written.prefix}"
-    return (PluginUse.of(ProxyRewriteConfig(add_prefix=prefix)),)
+    prefix = quote(written.prefix, safe=_IN_PATHS)
+    return (PluginUse.of(ProxyRewriteConfig(add_prefix=prefix if prefix.startswith("/") else f"/{prefix}")),)
 
 
 def strip_prefix(written: StripPrefix, making: Making) -> tuple[PluginUse, ...]:
@@ -41,7 +44,7 @@ def strip_prefix(written: StripPrefix, making: Making) -> tuple[PluginUse, ...]:
     if not written.prefixes:
         return ()
     prefixes = tuple(prefix.strip() for prefix in written.prefixes)
-    return (PluginUse.of(ProxyRewriteConfig(strip_prefixes=prefixes, forwarded_prefix=True)),)
+    return (PluginUse.of(ProxyRewriteConfig(strip_prefixes=prefixes, forwarded_prefix=True, refuses_unclean=True)),)
 
 
 def strip_prefix_regex(written: StripPrefixRegex, making: Making) -> tuple[PluginUse, ...]:
@@ -49,7 +52,7 @@ def strip_prefix_regex(written: StripPrefixRegex, making: Making) -> tuple[Plugi
     if not written.regex:
         return ()
     patterns = tuple(pattern.strip() for pattern in written.regex)
-    return (PluginUse.of(ProxyRewriteConfig(strip_regex=patterns, forwarded_prefix=True)),)
+    return (PluginUse.of(ProxyRewriteConfig(strip_regex=patterns, forwarded_prefix=True, refuses_unclean=True)),)
 
 
 def replace_path(written: ReplacePath, making: Making) -> tuple[PluginUse, ...]:
@@ -64,7 +67,8 @@ def replace_path_regex(written: Replacement, making: Making) -> tuple[PluginUse,
         raise Unfollowed("Required", "regex", "must be given")
     pattern = written.regex.strip()
     pair = (pattern, _replacement(written.replacement.strip().replace("?", _QUESTION_MARK), pattern))
-    return (PluginUse.of(ProxyRewriteConfig(regex_uri=pair, replaced_path=True, replaces_all=True)),)
+    config = ProxyRewriteConfig(regex_uri=pair, replaced_path=True, replaces_all=True, refuses_unclean=True)
+    return (PluginUse.of(config),)
 
 
 def redirect_regex(written: RedirectRegex, making: Making) -> tuple[PluginUse, ...]:

@@ -74,4 +74,5 @@ def _spot_of(point: EntryPoint) -> Spot:
         tls_options=point.tls_options,
         refused_escapes=point.refused_escapes,
         observed=point.observed,
+        keeps_semicolons=bool(point.options.connections.encode_semicolons),
     )

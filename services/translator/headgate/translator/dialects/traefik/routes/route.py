@@ -19,6 +19,7 @@ from headgate.translator.dialects.traefik.routes.on_spot import on_spot
 from headgate.translator.dialects.traefik.routes.serving import KIND, Served, behind, serve
 from headgate.translator.dialects.traefik.routes.tls import claim_default_tls, claim_names, claim_tls
 from headgate.translator.dialects.traefik.rules import alternatives
+from headgate.translator.dialects.traefik.rules.request_tests import keep_semicolons
 from headgate.translator.dialects.traefik.tls.following import read_options
 from headgate.translator.dialects.traefik.tls.options import NOBODY
 from headgate.translator.dialects.traefik.tls.resolvers import claim_resolved
@@ -100,6 +101,7 @@ def _claims(ref: ObjectRef, one: Matched, served: Served, spot: Spot) -> Iterato
     common["keeps_body"] = max(common.get("keeps_body", 0), served.backends.keeps_body)
     name = f"{ref.cluster}/{ref.namespace}/{ref.name} {one.name}"
     for index, place in enumerate(one.places):
-        when = all_of(part for part in (place.when, spot.only) if part is not None)
+        asked = keep_semicolons(place.when) if spot.keeps_semicolons and place.when is not None else place.when
+        when = all_of(part for part in (asked, spot.only) if part is not None)
         route = Route(name=f"{name}/{index}" if index else name, path=place.path, when=when, **common)
         yield RouteClaim(spot.key(place.host), route, f"{one.field}.match", is_refused=served.is_refused)

@@ -137,10 +137,10 @@ def _parameter(name: str, value: str) -> Condition:
     if not name:
         raise ValueError("a parameter without a name has no place in a route")
     if not value:
-        return Compare(subject=Subject.QUERY, name=name, operator=Operator.PRESENT)
+        return Compare(subject=Subject.QUERY, name=name, operator=Operator.PRESENT, semicolons=True)
     pattern = f"^{expand_template(value, QUERY_PART)}$"
     compile_pattern(pattern)
-    return Compare(subject=Subject.QUERY, name=name, operator=Operator.REGEX, values=(pattern,))
+    return Compare(subject=Subject.QUERY, name=name, operator=Operator.REGEX, values=(pattern,), semicolons=True)
 
 
 def _host_v2(value: str) -> RequestTest:

@@ -2,10 +2,23 @@
 
 from typing import Final, NamedTuple
 
-from headgate.common.table import AllOf, AnyOf, Condition, PathMatch
+from headgate.common.table import AllOf, AnyOf, Compare, Condition, Not, PathMatch
 
 ALWAYS: Final = AllOf(all_of=())
 NEVER: Final = AnyOf(any_of=())
+
+
+def keep_semicolons(condition: Condition) -> Condition:
+    """Return a condition for requests in whose queries `;` separates no parameters."""
+    match condition:
+        case AllOf():
+            return AllOf(all_of=tuple(map(keep_semicolons, condition.all_of)))
+        case AnyOf():
+            return AnyOf(any_of=tuple(map(keep_semicolons, condition.any_of)))
+        case Not():
+            return Not(negated=keep_semicolons(condition.negated))
+        case Compare():
+            return condition.model_copy(update={"semicolons": False})
 
 
 class RequestTest(NamedTuple):

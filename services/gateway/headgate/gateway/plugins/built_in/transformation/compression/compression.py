@@ -53,7 +53,11 @@ class Compression(Plugin[C]):
 
     def on_response(self, request: Request, response: Response) -> None:
         """Announce the coding if the answer may be compressed."""
-        if response.is_bodiless or self._is_excluded(request):
+        if self._is_excluded(request):
+            return
+        if response.is_bodiless:
+            if self.config.vary_if_taken and request.method != "HEAD" and self._is_taken(request):
+                response.headers.add_to_list("Vary", "Accept-Encoding")
             return
         may_compress = self._may_compress(request, response)
         if self.config.vary and (self._is_taken(request) if self.config.vary_if_taken else may_compress):
