@@ -39,6 +39,24 @@ async def test_a_request_over_tls_becomes_the_same(tmp_path: Path, name: str) ->
             assert ours == theirs, ask
 
 
+STREAMS = _read("streams.yaml")
+
+
+@pytest.mark.parametrize("name", STREAMS)
+async def test_a_connection_to_a_port_of_streams_becomes_the_same(tmp_path: Path, name: str) -> None:
+    case = STREAMS[name]
+    dynamic: dict[str, Any] = {"tls": {"options": _OPTIONS}}
+    for part in ("tcp", "http"):
+        routers = {key: {"entryPoints": ["db"], "service": key, **each} for key, each in case.get(part, {}).items()}
+        if routers:
+            dynamic[part] = {"routers": routers, "services": {key: {"loadBalancer": {}} for key in routers}}
+    async with both(tmp_path, dynamic, ("web", "db"), ["*.www.test"]) as gateways:
+        for said in case["asks"]:
+            ask = Ask(**{"at": "db", **said})
+            theirs, ours = await gateways.ask(ask)
+            assert ours == theirs, ask
+
+
 MIDDLEWARES = _read("middlewares.yaml")
 
 

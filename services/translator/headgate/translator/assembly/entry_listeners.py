@@ -1,6 +1,6 @@
 """The listeners of entry points: in the table while a virtual host names one of their port, so that others open none.
 
-One for plain connections is there too while streams over TLS have its port to themselves. Those that redirect are there
+Both of a port are there too while all of its streams are over TLS. Those that redirect are there
 in any case, as they answer without routes.
 """
 
@@ -87,10 +87,12 @@ class EntryListeners:
         return listeners_on(port, self._listeners.values(), is_tls=is_tls)
 
     def beside_streams(self, port: StreamPort, routes: Collection[StreamRoute]) -> tuple[str, ...]:
-        """Return the listeners for plain connections to a port of streams; if all are over TLS, these get 404."""
+        """Return the listeners for requests to a port of streams that no stream takes; if all are over TLS, they get
+        404.
+        """
         if not port.port or not routes or any(route.protocol != "tls" for route in routes):
             return ()
-        return tuple(sorted(self.on_port(port, is_tls=False)))
+        return tuple(sorted(self.on_port(port, is_tls=False) | self.on_port(port, is_tls=True)))
 
     def ports_of(self, listeners: Iterable[str]) -> Iterator[StreamPort]:
         """Yield the ports of some listeners."""
