@@ -60,15 +60,13 @@ CASES: dict[str, Sequence[str]] = {
 }
 
 
-_STREAM_FIRST = {("1.2", "request"): "TCP-CLIENT-FIRST", ("1.2", "bytes"): "TCP-CLIENT-FIRST"}
 DIFFERENT: dict[str, dict[tuple[str, str], str]] = {
     "Single HTTP router": {("1.3", "request"): "none"},
-    "TCP TLS router && HTTPS router": _STREAM_FIRST,
-    "All routers, all checks": _STREAM_FIRST,
     "HTTPS router && HTTPS CatchAll router": {("1.2", "request"): "200"},
+    "All routers, all checks": {("1.2", "request"): "200"},
 }
-"""Ours closes TLS connections to a port of plain HTTP, where Traefik answers 404; a stream goes before HTTPS for its
-server name; and options of a rule without a host concern no other host, where Traefik answers 421."""
+"""Ours closes TLS connections to a port of plain HTTP, where Traefik answers 404; and options of a rule without a host
+concern no other host, where Traefik answers 421."""
 
 
 async def _web(conversation: Conversation) -> None:

@@ -7,7 +7,7 @@ while a fragment refers to them. Entries go into the `TableImage`, which holds t
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from typing import TypeVar
 
-from headgate.common.problems import Problem, Severity
+from headgate.common.problems import Problem
 from headgate.common.resources import ObjectRef
 from headgate.common.table import (
     HTTPS_LISTENER,
@@ -56,9 +56,10 @@ from headgate.translator.assembly.own_listeners import OwnListeners, ports_of
 from headgate.translator.assembly.presented_names import PresentedNames
 from headgate.translator.assembly.secured_wildcards import SecuredWildcards
 from headgate.translator.assembly.server_names import NameVerdict, award_name, may_present
-from headgate.translator.assembly.streams import are_named, award_port, hosts_of_stream
+from headgate.translator.assembly.stream_hosts import StreamHosts
+from headgate.translator.assembly.streams import are_named, award_port
 from headgate.translator.assembly.wildcard_tls import ANY_DEPTH, WildcardPolicies, WildcardTls
-from headgate.translator.fragments.fragment import BackendUse, CertificateRef, Fragment, StreamClaim, StreamPort
+from headgate.translator.fragments.fragment import BackendUse, CertificateRef, Fragment, StreamPort
 from headgate.translator.fragments.upstream_refs import UpstreamRef
 from headgate.translator.upstreams.resolution import BackendFault, ResolvedUpstream
 
@@ -93,6 +94,8 @@ class Assembly:
         for listener in (*self._own_listeners.entries.values(), *self._entry_listeners.lasting):
             self._put(listener)
         self.owners = HostOwners(self._claimants, self._sharing, boundaries)
+        of_ports = self._entry_listeners, self._own_listeners
+        self._stream_hosts = StreamHosts(self._claimants, self.owners, of_ports)
         self._lost: dict[Place, Mapping[ObjectRef, tuple[Problem, ...]]] = {}
         self._streams: dict[StreamPort, frozenset[str]] = {}
         self._dirty_hosts: dict[str, None] = {}
@@ -300,7 +303,7 @@ class Assembly:
 
     def _assemble_port(self, port: StreamPort) -> None:
         routes, lost = award_port(
-            port, self._claimants.fragments_of(self._claimants.of_port.of(port)), self._sharing, self._refuse_stream
+            port, self._claimants.fragments_of(self._claimants.of_port.of(port)), self._sharing, self._stream_hosts
         )
         self._set_lost(("port", str(port)), lost)
         keys = frozenset(route.key for route in routes)
@@ -311,18 +314,6 @@ class Assembly:
         if keys:
             self._streams[port] = keys
         self._use_listeners(f"streams of port {port.port}", self._entry_listeners.beside_streams(port, routes))
-
-    def _refuse_stream(self, claim: StreamClaim, fragment: Fragment) -> Problem | None:
-        """Say whether a stream route would take connections of a host that an older object of others has."""
-        identity = fragment.identity
-        used = self._claimants.of_host.used
-        for host in hosts_of_stream(claim, used, (self._entry_listeners, self._own_listeners)):
-            ownership = self.owners.of_host(host, [fragment])
-            owner = ownership.owner
-            if owner is not None and ownership.rank(identity) and owner.seniority < identity.seniority:
-                why = "connections for it would go to this object instead"
-                return ownership.refuse(identity, claim.field, host, why, Severity.ERROR)
-        return None
 
     def _assemble_name(self, name: str) -> None:
         winner, lost = self._award_name(name, list(self._claimants.fragments_of(self._claimants.of_name.of(name))))
@@ -388,7 +379,7 @@ class Assembly:
             lost["name", name] = self._award_name(name, users, fragment).lost
         for port in claimed_ports(before) | claimed_ports(fragment):
             claimants = [*self._claimants.others(self._claimants.of_port.of(port), ref), fragment]
-            lost["port", str(port)] = award_port(port, claimants, self._sharing, self._refuse_stream).lost
+            lost["port", str(port)] = award_port(port, claimants, self._sharing, self._stream_hosts).lost
         for credential in credential_names(fragment):
             users = [*self._claimants.others(self._claimants.of_credential.of(credential), ref), fragment]
             lost["credential", str(credential)] = award_credential(credential, users)

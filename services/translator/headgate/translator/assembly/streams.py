@@ -5,7 +5,7 @@ that, so that a server name there is for the owner of the host of this name, and
 all hosts there.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple, Protocol
 
 from headgate.common.patterns import compile_pattern
@@ -38,11 +38,17 @@ class PortListeners(Protocol):
         """Return the keys of the listeners that have connections of a port: plain ones, or those over TLS."""
 
 
-Refuse = Callable[[StreamClaim, Fragment], Problem | None]
-"""Says why a claim is not the object's to make; None where it is."""
+class Rights(Protocol):
+    """What the hosts of the port say about claims."""
+
+    def refuse(self, claim: StreamClaim, fragment: Fragment) -> Problem | None:
+        """Say why a claim is not the object's to make; None where it is."""
+
+    def leave(self, claim: StreamClaim) -> tuple[StreamClaim | None, Problem | None]:
+        """Return what is left of a claim beside hosts, and what is said of the rest."""
 
 
-def award_port(port: StreamPort, fragments: Iterable[Fragment], sharing: Sharing, refuse: Refuse) -> StreamVerdict:
+def award_port(port: StreamPort, fragments: Iterable[Fragment], sharing: Sharing, rights: Rights) -> StreamVerdict:
     """Decide which claims of one port are served; `sharing` is as for `merge_host`."""
     claims = [
         (fragment.identity.seniority, claim, fragment)
@@ -53,10 +59,13 @@ def award_port(port: StreamPort, fragments: Iterable[Fragment], sharing: Sharing
     claims.sort(key=lambda each: (-each[1].precedence, each[0]))
     winners: list[tuple[StreamClaim, Identity]] = []
     lost: dict[ObjectRef, tuple[Problem, ...]] = {}
-    for _, claim, fragment in claims:
+    for _, whole, fragment in claims:
         identity = fragment.identity
-        if (refused := refuse(claim, fragment)) is not None:
-            lost[identity.ref] = (*lost.get(identity.ref, ()), refused)
+        refused = rights.refuse(whole, fragment)
+        claim, said = rights.leave(whole) if refused is None else (None, refused)
+        if said is not None:
+            lost[identity.ref] = (*lost.get(identity.ref, ()), said)
+        if claim is None:
             continue
         rival = next((each for each in winners if _collide(each[0].route, claim.route)), None)
         if rival is None:

@@ -127,6 +127,8 @@ class StreamClaim(NamedTuple):
     """Whether it refuses its connections, as something of it cannot be followed."""
     precedence: int = 0
     """Those of more go before others that want the same, whatever the objects' age."""
+    gives_way: bool = False
+    """Whether server names that are those of hosts over TLS on the port are left to these."""
 
     @property
     def port(self) -> "StreamPort":

@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 
 from fakes.translator.deltas import applied, endpoint_slice, ref_of, service
+from fakes.translator.traefik import route as http_route
+from fakes.translator.traefik import rule as http_rule
 from fakes.translator.traefik_streams import ENTRY_POINTS, Streams, resource, rule, tcp
 from headgate.common.table import AllOf, BackendTls, Compare, Operator, Subject
 from headgate.translator.composition import DIALECTS
@@ -366,3 +368,12 @@ def test_an_object_is_refused_if_all_its_connections_are(others: list[Any], is_r
     condition = translation.condition(ref_of(closed))
     assert condition is not None
     assert condition.is_refused is is_refused
+
+
+@pytest.mark.parametrize(("names", "left"), [(["a.com"], []), (["a.com", "b.com"], ["b.com"])])
+def test_names_of_hosts_over_tls_are_left_to_these(names: list[str], left: list[str]) -> None:
+    match = " || ".join(f"HostSNI(`{name}`)" for name in names)
+    host = http_route(http_rule("Host(`a.com`)"), spec={"entryPoints": ["db"], "tls": {}})
+    made = Streams(tcp(rule(match), entryPoints=["db"], tls={}), host)
+    assert [name for each in made.routes for name in each.server_names] == left
+    assert ("warning", "StreamConflict", "spec.routes[0].match") in made.said()

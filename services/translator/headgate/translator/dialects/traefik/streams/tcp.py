@@ -191,7 +191,7 @@ def _claims(
                 allowed_networks=one.networks,
                 **common,
             )
-            yield StreamClaim(route, f"{one.field}.match", is_refused=backends.is_refused)
+            yield StreamClaim(route, f"{one.field}.match", is_refused=backends.is_refused, gives_way=tls is not None)
 
 
 def _left(

@@ -1,0 +1,59 @@
+"""Streams and the hosts of HTTP on one port: who has a server name that both have.
+
+A stream goes before HTTP on its port, so that a server name is for the owner of the host of this name. Streams of
+Traefik on entry points leave the names of hosts over TLS to these, as Traefik does.
+"""
+
+from collections.abc import Collection, Iterable
+
+from headgate.common.problems import Problem, Severity
+from headgate.translator.assembly.claimants import Claimants
+from headgate.translator.assembly.host_owners import HostOwners
+from headgate.translator.assembly.streams import STREAM_CONFLICT, PortListeners, hosts_of_stream
+from headgate.translator.fragments.fragment import Fragment, StreamClaim
+from headgate.translator.manifests.reading import shown
+
+
+class StreamHosts:
+    """What hosts have to say about streams.
+
+    Args:
+        claimants: who claims what.
+        owners: of hosts.
+        listeners: of entry points, and those that objects open.
+    """
+
+    def __init__(self, claimants: Claimants, owners: HostOwners, listeners: Iterable[PortListeners]) -> None:
+        self._hosts = claimants.of_host
+        self._owners = owners
+        self._listeners = tuple(listeners)
+
+    def refuse(self, claim: StreamClaim, fragment: Fragment) -> Problem | None:
+        """Say whether a stream route would take connections of a host that an older object of others has."""
+        identity = fragment.identity
+        for host in hosts_of_stream(claim, self._hosts.used, self._listeners):
+            ownership = self._owners.of_host(host, [fragment])
+            owner = ownership.owner
+            if owner is not None and ownership.rank(identity) and owner.seniority < identity.seniority:
+                why = "connections for it would go to this object instead"
+                return ownership.refuse(identity, claim.field, host, why, Severity.ERROR)
+        return None
+
+    def leave(self, claim: StreamClaim) -> tuple[StreamClaim | None, Problem | None]:
+        """Return a claim without the server names that it leaves to hosts, None if none is left, and what is said."""
+        if not claim.gives_way or not claim.port.port:
+            return claim, None
+        names = claim.route.server_names
+        hosts = {host for host in hosts_of_stream(claim, self._hosts.used, self._listeners) if host in names}
+        return self._without(claim, hosts) if hosts else (claim, None)
+
+    def _without(self, claim: StreamClaim, hosts: Collection[str]) -> tuple[StreamClaim | None, Problem | None]:
+        left = tuple(name for name in claim.route.server_names if name not in hosts)
+        first = min(hosts)
+        message = f"connections for {first} on port {claim.port.port} go to the routes of this host, as these have TLS"
+        problem = Problem(
+            severity=Severity.WARNING, reason=STREAM_CONFLICT, field=claim.field, value=shown(first), message=message
+        )
+        if not left:
+            return None, problem
+        return claim._replace(route=claim.route.model_copy(update={"server_names": left})), problem
