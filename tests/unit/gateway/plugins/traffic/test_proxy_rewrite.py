@@ -83,6 +83,15 @@ def test_prefix_is_added_last() -> None:
     assert rewritten({"strip_prefixes": ["/old"], "add_prefix": "/in"}).path == "/in/x"
 
 
+def test_a_prefix_stands_alone_where_nothing_is_left_of_the_path() -> None:
+    cut, added = ("proxy-rewrite", {"strip_prefixes": ["/old"]}), ("proxy-rewrite", {"add_prefix": "/z"})
+    for path, expected in (("/old", "/z"), ("/old/", "/z/"), ("/old/x", "/z/x")):
+        asking = request(path)
+        for rewrite in (cut, added):
+            assert chain(rewrite).on_request(asking) is None
+        assert asking.path == expected
+
+
 @pytest.mark.parametrize("path", ["/a//b", "/a/./b", "/a/../b", "/a/..", "//"])
 def test_a_changed_path_that_is_not_clean_may_be_refused(path: str) -> None:
     refusal = chain(("proxy-rewrite", {"uri": path, "refuses_unclean": True})).on_request(request("/old/x"))

@@ -11,6 +11,8 @@ from headgate.gateway.plugins.interface import Plugin, PluginConfig, PluginServi
 from headgate.gateway.plugins.kit.patterns import SearchTime, Substitution, Template, sendable
 
 _ENCODED: Final = re.compile("%[0-9A-Fa-f]{2}")
+_EMPTIED: Final = "proxy-rewrite.emptied"
+"""Among a request's variables: nothing is left of its path, so that a prefix which is added stands alone (Traefik)."""
 _UNCLEAN: Final = re.compile(r"/\.{0,2}(?=/)|/\.{1,2}$")
 
 
@@ -48,7 +50,8 @@ class ProxyRewrite(Plugin[ProxyRewriteConfig]):
         if self._refuses_unclean and request.path != before and _UNCLEAN.search(request.path) is not None:
             return Response.refusal(400, "the changed path has empty or dot segments")
         if self._added_prefix:
-            request.path = self._added_prefix + request.path
+            has_path = request.path != "/" or not request.variables.get(_EMPTIED)
+            request.path = self._added_prefix + (request.path if has_path else "")
         if self._host is not None:
             request.upstream_host = self._host.render(request, caught)
         if self._method is not None:
@@ -87,6 +90,8 @@ class ProxyRewrite(Plugin[ProxyRewriteConfig]):
             replacement = self.config.replace_prefix.replacement if self.config.replace_prefix is not None else ""
             rest = request.path[cut:]
             request.path = f"{replacement.rstrip('/')}{rest}" if rest.startswith("/") else f"{replacement}{rest}"
+            if not request.path:
+                request.variables[_EMPTIED] = True
             if not request.path.startswith("/"):
                 request.path = f"/{request.path}"
         return ()
