@@ -323,6 +323,29 @@ async def test_b3_goes_on_in_the_formats_that_are_wanted(
     assert b"x-b3-flags" not in written
 
 
+@pytest.mark.parametrize(("share", "count"), [(0.4, 0), (0.6, 2)])
+async def test_requests_that_are_not_sampled_and_name_no_trace_join_none(
+    exported: InMemorySpanExporter, share: float, count: int
+) -> None:
+    async with proxied(answering(OK)) as proxy:
+        trace(proxy, 1.0, "b3")
+        proxy.target.policies = RoutePolicies()
+        proxy.target.policies.trace_share = share
+        proxy.target.policies.trace_heeds_parent = False
+        await proxy.talk(request(b"b3: 0\r\n"))
+    done = exported.get_finished_spans()
+    assert len(done) == count
+    assert all(span.context.trace_id > 1 << 64 for span in done)
+
+
+@pytest.mark.parametrize("name", ["traceparent", "tracestate", "b3", "x-b3-traceid"])
+def test_many_blanks_within_a_value_take_no_more_than_one_look_at_each(name: str) -> None:
+    """The square of their number, which a pattern may take, is more than anyone waits for."""
+    lines = f"traceparent: {SAMPLED.decode()}\r\n{name}: a{' ' * 1024 * 1024}b\r\n".encode()
+    found = Propagation(("b3", "b3multi", "tracecontext")).read(lines)
+    assert (found is None) is (name == "traceparent")
+
+
 @pytest.mark.parametrize(
     "lines",
     [

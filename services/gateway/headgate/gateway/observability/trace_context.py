@@ -11,28 +11,34 @@ from typing import Final, NamedTuple
 from opentelemetry.trace import SpanContext, TraceFlags
 from opentelemetry.trace.span import TraceState
 
-_PARENTS: Final = re.compile(rb"(?im)^traceparent:[ \t]*([^\r\n]*?)[ \t]*\r\n")
-_STATES: Final = re.compile(rb"(?im)^tracestate:[ \t]*([^\r\n]*?)[ \t]*\r\n")
+_BLANKS: Final = b" \t"
+# Blanks are taken off afterwards: a pattern that finds where they end takes the square of their number.
+_PARENTS: Final = re.compile(rb"(?im)^traceparent:([^\r\n]*)\r\n")
+_STATES: Final = re.compile(rb"(?im)^tracestate:([^\r\n]*)\r\n")
 _PARENT: Final = re.compile(rb"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
-_B3: Final = re.compile(rb"(?im)^b3:[ \t]*([^\r\n]*?)[ \t]*\r\n")
+_B3: Final = re.compile(rb"(?im)^b3:([^\r\n]*)\r\n")
 _B3_VALUE: Final = re.compile(rb"((?:[0-9a-f]{16}){1,2})-([0-9a-f]{16})(?:-([01d])(?:-[0-9a-f]{16})?)?", re.IGNORECASE)
-_B3_MULTI: Final = re.compile(rb"(?im)^x-b3-(traceid|spanid|parentspanid|sampled|flags):[ \t]*([^\r\n]*?)[ \t]*\r\n")
+_B3_MULTI: Final = re.compile(rb"(?im)^x-b3-(traceid|spanid|parentspanid|sampled|flags):([^\r\n]*)\r\n")
 _TRACE_ID: Final = re.compile(rb"(?:[0-9a-f]{16}){1,2}", re.IGNORECASE)
 _SPAN_ID: Final = re.compile(rb"[0-9a-f]{16}", re.IGNORECASE)
 _YES: Final = frozenset((b"1", b"d", b"true"))
-_NOT_SAMPLED: Final = SpanContext(1, 1, True, TraceFlags(TraceFlags.DEFAULT))
-"""Of requests that say that they are not sampled, and nothing else."""
+NOT_SAMPLED: Final = SpanContext(1, 1, True, TraceFlags(TraceFlags.DEFAULT))
+"""Of requests that say that they are not sampled, and nothing else; its ids are of no trace."""
+
+
+def _values(line: re.Pattern[bytes], lines: bytes) -> list[bytes]:
+    return [value.strip(_BLANKS) for value in line.findall(lines)]
 
 
 def _read_w3c(lines: bytes) -> SpanContext | None:
-    values = _PARENTS.findall(lines)
+    values = _values(_PARENTS, lines)
     found = _PARENT.fullmatch(values[0]) if len(values) == 1 else None
     if found is None:
         return None
     version, trace_id, span_id, flags, rest = found.groups()
     if version == b"ff" or (version == b"00" and rest):
         return None
-    state = TraceState.from_header([value.decode("latin-1") for value in _STATES.findall(lines)])
+    state = TraceState.from_header([value.decode("latin-1") for value in _values(_STATES, lines)])
     context = SpanContext(int(trace_id, 16), int(span_id, 16), True, TraceFlags(int(flags, 16) & 3), state)
     return context if context.is_valid else None
 
@@ -49,9 +55,9 @@ def _write_w3c(lines: bytes, context: SpanContext, keeps_state: bool) -> bytes:
 
 
 def _read_b3(lines: bytes) -> SpanContext | None:
-    values = _B3.findall(lines)
+    values = _values(_B3, lines)
     if values == [b"0"]:
-        return _NOT_SAMPLED
+        return NOT_SAMPLED
     found = _B3_VALUE.fullmatch(values[0]) if len(values) == 1 else None
     if found is None:
         return None
@@ -65,10 +71,10 @@ def _write_b3(lines: bytes, context: SpanContext, keeps_state: bool) -> bytes:
 
 
 def _read_b3_multi(lines: bytes) -> SpanContext | None:
-    found = {name.lower(): value for name, value in _B3_MULTI.findall(lines)}
+    found = {name.lower(): value.strip(_BLANKS) for name, value in _B3_MULTI.findall(lines)}
     trace_id, span_id = found.get(b"traceid", b""), found.get(b"spanid", b"")
     if found.get(b"sampled") in (b"0", b"false") and not trace_id:
-        return _NOT_SAMPLED
+        return NOT_SAMPLED
     if not _TRACE_ID.fullmatch(trace_id) or not _SPAN_ID.fullmatch(span_id):
         return None
     return _context(trace_id, span_id, b"d" if found.get(b"flags") == b"1" else found.get(b"sampled", b""))

@@ -20,7 +20,7 @@ from opentelemetry.trace import NonRecordingSpan, Span, SpanContext, SpanKind, S
 from opentelemetry.util.types import AttributeValue
 
 from headgate.common.service.telemetry import tracer
-from headgate.gateway.observability.trace_context import Propagation
+from headgate.gateway.observability.trace_context import NOT_SAMPLED, Propagation
 from headgate.gateway.plugins.interface.messages import Request
 from headgate.gateway.plugins.interface.variables import variable
 from headgate.gateway.plugins.runtime.requests import request_of
@@ -196,6 +196,8 @@ class Tracing:
         policies = route.policies if route is not None else None
         if parent is not None and (policies is None or policies.trace_heeds_parent):
             return self._trace(exchange, route, parent) if parent.trace_flags.sampled else None
+        if parent is NOT_SAMPLED:
+            parent = None  # there is no trace to go on with
         share = policies.trace_share if policies is not None else None
         # Of a trace all that ask for the same share decide the same, as OpenTelemetry's TraceIdRatioBased has it.
         drawn = self._chance() if parent is None else (parent.trace_id & _LOW_64_BITS) / (1 << 64)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _MAX_INFORMATIONAL: Final = 16
 _NO_FLOW: Final = Flow(0)
 _WEBSOCKET_GUID: Final = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
-_KEY: Final = re.compile(rb"^sec-websocket-key:[ \t]*([^\r\n]*?)[ \t]*\r\n", re.IGNORECASE | re.MULTILINE)
+_KEY: Final = re.compile(rb"^sec-websocket-key:([^\r\n]*)\r\n", re.IGNORECASE | re.MULTILINE)
 _TYPE: Final = re.compile(rb"^content-type:[ \t]*([^\r\n]*)", re.IGNORECASE | re.MULTILINE)
 _SCHEMES: Final = (compress_field(b":scheme", b"http"), compress_field(b":scheme", b"https"))
 _TE: Final = compress_field(b"te", b"trailers")
@@ -88,7 +88,7 @@ class Http2Upstream(UpstreamSide):
         if exchange.upgrade:
             pieces.append(compress_field(b":protocol", exchange.upgrade))
             key = _KEY.search(lines)
-            self._websocket_key = key[1] if key is not None else b""
+            self._websocket_key = key[1].strip(b" \t") if key is not None else b""
             lines = _KEY.sub(b"", lines)
         pieces.append(compress_lines(lines))
         if lines.find(b"application/grpc") >= 0:
