@@ -135,3 +135,21 @@ async def test_without_nats_there_is_no_answer() -> None:
                 await ask(bus, "default", PROPOSAL, 1.0)
         finally:
             await bus.close()
+
+
+async def test_no_opinion_is_written_to_a_table_for_one_who_may_not_write_it() -> None:
+    subject, heard = "$KV.HEADGATE_TABLES.pointer.default", list[Proposal]()
+
+    def judge(proposal: Proposal) -> Opinion:
+        heard.append(proposal)
+        return JUDGED
+
+    async with real_bus() as (_, bus), answering(bus, judge):
+        await patiently(bus)
+        written = await bus.nc.subscribe(subject)
+        await bus.nc.publish(
+            admission_subject(PROPOSAL.ref.cluster, "default"), PROPOSAL.model_dump_json().encode(), subject
+        )
+        await patiently(bus)
+        assert len(heard) == 2
+        assert written.pending_msgs == 0

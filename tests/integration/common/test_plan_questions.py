@@ -89,3 +89,15 @@ async def test_a_question_without_headers_is_refused() -> None:
         answer = await bus.request(plan_subject("t"), b"")
         assert bus_planning.decode_answer(answer.data).outcome is PlanOutcome.FAILED
         assert slow.asked == []
+
+
+@pytest.mark.parametrize("subject", ["$KV.HEADGATE_TABLES.pointer.t", "headgate.resync"])
+async def test_no_answer_is_written_to_a_table_for_one_who_may_not_write_it(subject: str) -> None:
+    planning = Planning()
+    planning.goes_on.set()
+    async with answering(planning.plan) as bus:
+        heard = await bus.nc.subscribe(subject)
+        await bus.nc.publish(plan_subject("t"), b"what", reply=subject, headers=BASIS.as_headers())
+        assert (await ask_for_plan(bus, "t", BASIS, b"next")).detail == "made"
+        assert [question for _, question in planning.asked] == [b"next"]
+        assert heard.pending_msgs == 0

@@ -22,6 +22,7 @@ from headgate.common.admission import (
     decode_proposal,
 )
 from headgate.common.bus.connection import Bus
+from headgate.common.bus.inboxes import is_inbox
 from headgate.common.deltas import escape_token
 from headgate.common.errors import DecodeError, NoAnswer, NotPermitted
 
@@ -103,7 +104,7 @@ class Answering:
             pause_s = min(_LAST_PAUSE_S, pause_s * 2)
 
     async def _receive(self, message: Msg) -> None:
-        if not message.reply:
+        if not is_inbox(message.reply):
             return
         opinion = self._answer(message)
         if opinion.outcome is Outcome.NOT_SYNCED:

@@ -13,6 +13,7 @@ import nats.errors
 from nats.aio.msg import Msg
 
 from headgate.common.bus.connection import Bus
+from headgate.common.bus.inboxes import is_inbox
 from headgate.common.errors import DecodeError, NoAnswer, NotPermitted
 from headgate.common.planning import (
     PlanAnswer,
@@ -84,7 +85,7 @@ class PlanAnswering:
                 task.cancel()
 
     async def _receive(self, message: Msg) -> None:
-        if not message.reply:
+        if not is_inbox(message.reply):
             return
         if len(self._tasks) >= _MAX_WAITING:
             await self._respond(message, encode(PlanAnswer(outcome=PlanOutcome.BUSY, detail="others are asking")))
