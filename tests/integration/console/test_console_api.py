@@ -1,5 +1,6 @@
 """The console's API beside a real NATS server: what it answers, in which form, and what it refuses."""
 
+import asyncio
 import json
 from typing import Any
 
@@ -13,6 +14,8 @@ from fakes.traffic import counts, of_route, summary
 from fakes.translator.deltas import endpoint_slice, ingress, service
 from headgate.common.traffic import Attempt, TappedRequest, UnfitEndpoint
 from headgate.console.api.questions import QUESTIONS
+from headgate.console.live import tapping
+from headgate.console.live import view as live_view
 
 OBJECTS = (
     ingress("web", host="a.example"),
@@ -167,6 +170,21 @@ async def test_changes_are_told_as_they_come_and_again_to_those_who_come_back() 
         assert first[0].startswith("id: ")
         assert first[1] == "event: revision"
         assert "revision" in json.loads(first[2].removeprefix("data: "))
+
+
+async def test_who_has_left_takes_no_place_from_others_who_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tapping, "QUIET_S", 0.05)
+    monkeypatch.setattr(tapping, "MAX_WATCHERS", 2)
+    monkeypatch.setattr(live_view, "MAX_LISTENING", 2)
+    async with console(*OBJECTS) as made:
+        for path in ("tail?host=no.example", "stream?kinds=none"):
+            for _ in range(2):
+                async with made.session.get(f"{made.url}/api/v1/{path}") as answer:
+                    assert answer.status == 200
+        for path, mark in (("tail?host=no.example", ": none"), ("stream?kinds=traffic", "event: traffic")):
+            async with asyncio.timeout(30):
+                while not any(mark in line for line in await made.events(f"/api/v1/{path}", 2)):  # noqa: ASYNC110
+                    await asyncio.sleep(0.02)
 
 
 async def test_a_gateway_is_asked_why() -> None:

@@ -5,7 +5,7 @@ import json
 import logging
 import secrets
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from functools import partial
 from typing import Any, Final
 
@@ -132,10 +132,13 @@ async def stream(view: LiveView, request: web.Request) -> web.StreamResponse:
     response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"})
     await response.prepare(request)
     with suppress(ConnectionError, InvalidRequest):  # the client has left, or too many listen
-        async for one in view.happenings(int(last) if last.isdecimal() else None):
-            if one.kind in wanted:
-                data = json.dumps(one.data, default=str)
-                await response.write(f"id: {one.number}\nevent: {one.kind}\ndata: {data}\n\n".encode())
+        async with aclosing(view.happenings(int(last) if last.isdecimal() else None)) as happenings:
+            async for one in happenings:
+                if request.transport is None:
+                    break  # who wants nothing that happens is not written to
+                if one.kind in wanted:
+                    data = json.dumps(one.data, default=str)
+                    await response.write(f"id: {one.number}\nevent: {one.kind}\ndata: {data}\n\n".encode())
     return response
 
 
@@ -159,8 +162,10 @@ async def tail(view: LiveView, request: web.Request) -> web.StreamResponse:
     response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"})
     await response.prepare(request)
     try:
-        async for one in view.taps.watch(tap):
-            await response.write(f"event: request\ndata: {json.dumps(request_document(one))}\n\n".encode())
+        async with aclosing(view.taps.watch(tap)) as requests:
+            async for one in requests:
+                said = f"event: request\ndata: {json.dumps(request_document(one))}" if one is not None else ": none"
+                await response.write(f"{said}\n\n".encode())
     except ConnectionError:
         pass  # the client has left
     except (InvalidRequest, StoreError) as error:

@@ -1,7 +1,7 @@
 """Finished requests that somebody wants to see, given to each who asks as gateways tell them."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import suppress
 from typing import Final
 
@@ -15,6 +15,8 @@ MAX_WATCHERS: Final = 16
 """Who may look at once: gateways heed so many taps."""
 _WAITING: Final = 1000
 """Requests that wait for one who looks; a slow one misses the others."""
+QUIET_S: Final = 10.0
+"""After which it is said that there was no request: this is how it is found out who has left."""
 
 
 class Taps:
@@ -38,8 +40,8 @@ class Taps:
                     with suppress(asyncio.QueueFull):
                         queue.put_nowait(request)
 
-    async def watch(self, tap: Tap) -> AsyncIterator[TappedRequest]:
-        """Yield requests, for ever.
+    async def watch(self, tap: Tap) -> AsyncGenerator[TappedRequest | None]:
+        """Yield requests, for ever; None after `QUIET_S` without one.
 
         Raises:
             InvalidRequest: as many look already as gateways heed.
@@ -49,18 +51,21 @@ class Taps:
             raise InvalidRequest(f"{MAX_WATCHERS} look at requests already; close one of them")
         queue = self._waiting[tap.id] = asyncio.Queue(_WAITING)
         asking = asyncio.create_task(self._ask(tap))
+        taken = asyncio.create_task(queue.get())
         try:
             while True:
-                taken = asyncio.create_task(queue.get())
-                await asyncio.wait((taken, asking), return_when=asyncio.FIRST_COMPLETED)
-                if not taken.done():
-                    await cancel(taken)
+                await asyncio.wait((taken, asking), timeout=QUIET_S, return_when=asyncio.FIRST_COMPLETED)
+                if taken.done():
+                    found, taken = taken.result(), asyncio.create_task(queue.get())
+                    yield found
+                elif asking.done():
                     asking.result()
                     return
-                yield taken.result()
+                else:
+                    yield None
         finally:
             del self._waiting[tap.id]
-            await cancel(asking)
+            await cancel(asking, taken)
 
     async def _ask(self, tap: Tap) -> None:
         while True:

@@ -8,7 +8,8 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from typing import Any, Final, NamedTuple
 
 from headgate.common.errors import HeadgateError, NotPermitted, StoreError
@@ -101,7 +102,7 @@ class LiveView:
         async with self._changed:
             self._changed.notify_all()
 
-    async def happenings(self, after: int | None = None) -> AsyncIterator[Happening]:
+    async def happenings(self, after: int | None = None) -> AsyncGenerator[Happening]:
         """Yield what happens from now on, for ever.
 
         Args:
@@ -115,12 +116,13 @@ class LiveView:
             raise InvalidRequest(f"{MAX_LISTENING} listen already")
         self._listening += 1
         try:
-            async for one in self._since(last):
-                yield one
+            async with aclosing(self._since(last)) as happenings:
+                async for one in happenings:
+                    yield one
         finally:
             self._listening -= 1
 
-    async def _since(self, last: int) -> AsyncIterator[Happening]:
+    async def _since(self, last: int) -> AsyncGenerator[Happening]:
         while True:
             for one in [each for each in self._happenings if each.number > last]:
                 last = one.number
