@@ -3,6 +3,7 @@
 import asyncio
 import json
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 import pytest
@@ -12,6 +13,7 @@ from aiohttp.test_utils import TestServer
 from fakes.console import console
 from fakes.traffic import counts, of_route, summary
 from fakes.translator.deltas import endpoint_slice, ingress, service
+from fakes.translator.gateway_api import gateway, gateway_class, resource
 from headgate.common.traffic import Attempt, TappedRequest, UnfitEndpoint
 from headgate.console.api.questions import QUESTIONS
 from headgate.console.live import tapping
@@ -133,6 +135,19 @@ async def test_a_route_says_nothing_that_no_one_should_read() -> None:
         found = (await made.api("/routes"))["items"][0]
         whole = await made.api(f"/route?name={found['name']}")
         assert "very-secret" not in json.dumps(whole)
+
+
+async def test_plugins_of_a_backend_are_not_shown_either() -> None:
+    sets = {"type": "RequestHeaderModifier", "requestHeaderModifier": {"set": [{"name": "x", "value": "very-secret"}]}}
+    backend = {"name": "web", "port": 80, "filters": [sets]}
+    spec = {"parentRefs": [{"name": "gw"}], "hostnames": ["a.example"], "rules": [{"backendRefs": [backend]}]}
+    async with console(gateway_class(), gateway(), resource("HTTPRoute", "web", spec), service()) as made:
+        asked = f"/route?name={quote((await made.api('/routes'))['items'][0]['name'])}"
+        whole, page = await made.api(asked), await made.get(asked)
+        assert whole["backends"][0]["weight"] == 1
+        assert page.status == 200
+        assert "a.example" in page.text
+        assert "very-secret" not in json.dumps(whole) + page.text
 
 
 @pytest.mark.parametrize(
