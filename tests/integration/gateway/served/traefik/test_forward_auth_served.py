@@ -159,3 +159,11 @@ async def test_tls_towards_the_server_of_forward_auth(tmp_path: Path, tls: Any, 
         used(made, forwardAuth={"address": f"https://localhost:{server.port}/check?a=b", "tls": tls})
         assert await made.proxy.status("/page") == status
         assert [head.split(b"\r\n")[0] for head in server.heads] == [b"GET /check?a=b HTTP/1.1"] * (status == 200)
+
+
+async def test_the_service_is_told_of_the_query_that_the_server_gets() -> None:
+    async with world(web=by_path(page=answer()), auth=by_path(index=answer())) as made:
+        used(made, asks(made))
+        assert await made.proxy.status("/page?a=1;admin=yes") == 200
+        assert told(made.servers["auth"].heads[0])["x-forwarded-uri"] == "/page?a=1&admin=yes"
+        assert made.servers["web"].heads[0].startswith(b"GET /page?a=1&admin=yes HTTP/1.1\r\n")

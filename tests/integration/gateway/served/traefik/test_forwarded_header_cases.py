@@ -160,3 +160,14 @@ async def test_a_middleware_has_the_last_word_on_what_servers_hear() -> None:
         one.proxy.apply(route({**ANY, "middlewares": [{"name": "said"}]}, spec={"entryPoints": ["api"]}))
         await one.ask()
         assert (one.heard("X-Forwarded-Proto"), one.heard("X-Forwarded-Server")) == ("gopher", ABSENT)
+
+
+@pytest.mark.parametrize("trusted", [ALL, {}])
+async def test_no_name_with_an_underscore_stands_for_one_that_is_written(trusted: dict[str, Any]) -> None:
+    async with site(forwardedHeaders=trusted, http={"underscoreHeadersStrategy": "keep"}) as one:
+        one.proxy.apply(route(ANY, spec={"entryPoints": ["api"]}))
+        client = await one.connect()
+        forged = "X_Forwarded_Proto: forged\r\nX_Real_Ip: forged\r\nX_Own: 1\r\n"
+        await client.send(f"GET / HTTP/1.1\r\nHost: {HOST}\r\n{forged}X-Forwarded-Uri: /\r\n\r\n".encode())
+        await read_answer(client)
+        assert (one.heard("X_Own"), one.heard("X_Forwarded_Proto"), one.heard("X_Real_Ip")) == ("1", ABSENT, ABSENT)

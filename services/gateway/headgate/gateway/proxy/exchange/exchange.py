@@ -24,7 +24,7 @@ from headgate.gateway.proxy.exchange.deadlines import Deadlines
 from headgate.gateway.proxy.exchange.expiry import expire
 from headgate.gateway.proxy.exchange.request_body import RequestBody
 from headgate.gateway.proxy.heads.facts import RequestFacts
-from headgate.gateway.proxy.heads.forward import forwarded_lines, new_request_id, sent_target
+from headgate.gateway.proxy.heads.forward import forwarded_lines, new_request_id
 from headgate.gateway.proxy.heads.head import AnswerHead, RequestFields
 from headgate.gateway.proxy.heads.own import id_line, own_answer, shown_reason
 from headgate.gateway.proxy.peer import Peer
@@ -101,6 +101,12 @@ class Exchange(ActiveRequest):
         fields.lines = lines
         if self._facts is not None:
             self._facts.change_lines(forwarded_lines(fields, self.origin, self.client.peer))
+
+    def change_query(self, query: bytes) -> None:
+        """Put another query in the place of the client's, which was not empty."""
+        self.target = self.target.partition(b"?")[0] + b"?" + query
+        if self._facts is not None:
+            self._facts.change_query(query)
 
     def note_upstream(self, state: UpstreamState | None) -> None:
         """Hear of the upstream that is about to be chosen from."""
@@ -240,7 +246,7 @@ class Exchange(ActiveRequest):
     def send(self, upstream: UpstreamSide) -> None:
         """Send the request, with what is there of its body."""
         client, body = self.client, self.body
-        self.upstream, self.target = upstream, sent_target(self.fields, self.target)
+        self.upstream = upstream
         if not self.lines:
             self.lines = forwarded_lines(self.fields, self.origin, client.peer)
         self.accounting.sending(upstream.pool)

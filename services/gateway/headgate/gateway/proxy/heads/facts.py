@@ -88,6 +88,12 @@ class RequestFacts:
         self._folded = b""
         self._cookies = None
 
+    def change_query(self, query: bytes) -> None:
+        """Look at another query from now on."""
+        self.query = query
+        self.target = self.target.partition(b"?")[0] + b"?" + query
+        self._parameters = None
+
     def header(self, name: bytes) -> bytes | None:
         """Return the value of a field by its name in lower case, several joined by `, `; None if there is none.
 

@@ -75,15 +75,6 @@ def forwarded_lines(fields: RequestFields, origin: "Peer", peer: "Peer") -> byte
     return fields.lines + origin.lines
 
 
-def sent_target(fields: RequestFields, target: bytes) -> bytes:
-    """Return the target that an upstream gets: on routes of Traefik `;` separates parameters as `&` does."""
-    config = fields.traefik_forwarding
-    if config is None or b";" not in target:
-        return target
-    path, mark, query = target.partition(b"?")
-    return path + mark + query.replace(b";", b"%3B" if config.encode_semicolons else b"&")
-
-
 def nginx_lines(fields: RequestFields, origin: "Peer") -> bytes:
     """Build the lines that upstreams of ingress-nginx get besides; what a request claims in their place is dropped.
 

@@ -56,7 +56,10 @@ def traefik_lines(fields: RequestFields, peer: "Peer", config: "ProxyConfig") ->
     if config.forwarded_scheme:
         lines += b"X-Forwarded-Scheme: %b\r\nX-Scheme: %b\r\n" % (scheme, scheme)
     for name, value in claims.items():
-        if value and name not in _WRITTEN and not (config.forwarded_scheme and name in _SCHEMES):
+        if b"_" in name or name in _WRITTEN or (config.forwarded_scheme and name in _SCHEMES):
+            # Servers that take `_` for `-` would read a client's name for one of the above.
+            continue
+        if value:
             lines += b"%b: %b\r\n" % (name, value)
     return lines
 
