@@ -30,8 +30,11 @@ def echoing(name: str) -> Any:
     return script
 
 
-_OF_OURS = ("x-request-id", "traceparent", "x-scheme", "x-forwarded-scheme", "x-original-")
-"""Headers that differ with each request, and those of ingress-nginx, which a comment of each conversion names."""
+_OF_OURS = (
+    *("x-request-id", "traceparent", "x-scheme", "x-forwarded-scheme", "x-original-"),
+    *("x-forwarded-port", "x-forwarded-server", "x-real-ip"),
+)
+"""Headers that differ with each request, and those of ingress-nginx and Traefik, which comments of conversions name."""
 
 
 def ingress(*paths: tuple[str, str], name: str = "web", host: str = "a.example", **annotations: str) -> Any:

@@ -161,6 +161,8 @@ def test_an_ingress_route_of_traefik_keeps_its_entry_point_and_middlewares(conve
     assert rule["matches"] == [{"path": {"type": "RegularExpression", "value": "/old.*"}}]
     assert "X-Mark" in str(rule.get("filters", "")) + str(found.all("Plugin"))
     assert [one["port"] for one in found.one("Gateway")["spec"]["listeners"]] == [80]
+    assert found.code == 1
+    assert any("X-Forwarded-* are sent as from any other route" in remark for remark in found.remarks)
 
 
 # What a Gateway has to have
