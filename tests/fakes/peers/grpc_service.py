@@ -3,7 +3,8 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
 import grpc
 import grpc.aio
@@ -73,6 +74,24 @@ async def grpc_server(issued: Issued | None = None) -> AsyncIterator[tuple[Echo,
         yield echo, port
     finally:
         await server.stop(None)
+        await _until_clients_are_gone(port)
+
+
+async def _until_clients_are_gone(port: int) -> None:
+    """Wait for those who have not yet read that the server left, so that no loop ends with their connections open."""
+    for _ in range(500):
+        if not any(_is_client(line.split(), port) for line in _CONNECTIONS.read_text().splitlines()[1:]):
+            return
+        await asyncio.sleep(0.01)
+
+
+def _is_client(fields: list[str], port: int) -> bool:
+    remote, inode = fields[2], fields[9]
+    return remote.endswith(f":{port:04X}") and inode != "0"
+
+
+_CONNECTIONS: Final = Path("/proc/self/net/tcp")
+"""One line for each; those that nobody holds open any more have the inode 0."""
 
 
 class Stub:
