@@ -1,4 +1,4 @@
-"""The Ingress dialect with a mistake of ours in it."""
+"""The Ingress dialect with a mistake of ours in it, or counted."""
 
 from dataclasses import replace
 from typing import Any
@@ -18,3 +18,14 @@ def failing_on(word: str) -> Dialect:
         return ingresses.translate(ref, manifest, lookups)
 
     return INGRESSES._replace(kinds=(replace(ingresses, translate=fail),))
+
+
+def counted(translated: list[str]) -> Dialect:
+    """Return a dialect that notes the name of each Ingress whenever it translates it."""
+    ingresses, *_ = INGRESSES.kinds
+
+    def note(ref: ObjectRef, manifest: Any, lookups: Any) -> Any:
+        translated.append(ref.name)
+        return ingresses.translate(ref, manifest, lookups)
+
+    return INGRESSES._replace(kinds=(replace(ingresses, translate=note),))

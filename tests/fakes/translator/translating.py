@@ -70,9 +70,13 @@ class Follower:
             self.translation.remember(message)
 
     def settle(self) -> None:
-        """Find out what is unsure, and bring everything up to date."""
+        """Bring everything up to date, and again with what is found out of what was unsure."""
+        self._settle()
         for ref in list(self.translation.world.tracker.unsure):
             self.translation.recall(ref, self.log.history(ref))
+        self._settle()
+
+    def _settle(self) -> None:
         for _ in self.translation.settle():
             pass
 

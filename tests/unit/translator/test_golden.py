@@ -17,6 +17,8 @@ import yaml
 
 from fakes.translator.deltas import applied, tls_secret
 from headgate.common.deltas import Delta
+from headgate.common.problems import Problem
+from headgate.common.resources import ObjectRef
 from headgate.common.table import (
     BackendGroup,
     Certificate,
@@ -30,7 +32,9 @@ from headgate.common.table import (
     VirtualHost,
 )
 from headgate.translator.assembly.boundaries import Boundaries
+from headgate.translator.composition import DIALECTS
 from headgate.translator.offline import Offline, translate_all
+from headgate.translator.translation import Translation
 from headgate.translator.world.settings import TranslationSettings
 
 FOLDER = Path(__file__).parent / "golden"
@@ -52,6 +56,34 @@ def test_translation_is_as_written_down(path: Path) -> None:
     if UPDATES:
         golden.write_text(found)
     assert found == golden.read_text()
+
+
+@pytest.mark.parametrize("path", INPUTS, ids=lambda path: str(path.relative_to(FOLDER)).removesuffix(".in.yaml"))
+def test_nothing_is_wrong_with_an_object_by_itself_that_its_translation_does_not_say(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So objects that are translated without an error need not be judged by themselves."""
+    documents = [document for document in yaml.safe_load_all(path.read_text()) if document]
+    settings = next((each["classes"] for each in documents if "classes" in each), {})
+    deltas = list(read(documents))
+
+    def translation() -> Translation:
+        return Translation(DIALECTS, classes(settings), boundaries=boundaries(documents))
+
+    found = errors_by_themselves(translation(), deltas)
+    monkeypatch.setattr(Translation, "_is_to_be_translated", lambda *_: False)
+    assert found == errors_by_themselves(translation(), deltas)
+
+
+def errors_by_themselves(translation: Translation, deltas: list[Delta]) -> dict[ObjectRef, tuple[Problem, ...]]:
+    for delta in deltas:
+        translation.apply(delta)
+    for cluster in {delta.ref.cluster for delta in deltas}:
+        translation.activate(cluster)
+    for _ in translation.settle():
+        pass
+    versions = {delta.ref: translation.world.tracker.get(delta.ref) for delta in deltas}
+    return {ref: version.errors for ref, version in versions.items() if version is not None}
 
 
 def test_every_output_has_an_input() -> None:

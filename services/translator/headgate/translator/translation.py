@@ -10,8 +10,8 @@ from typing import Any
 
 from headgate.common.clusters import read_settings
 from headgate.common.deltas import Delta, LastGood
-from headgate.common.problems import Problem
-from headgate.common.resources import JsonObject, ObjectRef
+from headgate.common.problems import Problem, Severity
+from headgate.common.resources import ObjectRef
 from headgate.common.resources.references import NGINX_PREFIX
 from headgate.common.selection import EVERYTHING, Selection
 from headgate.common.table import DEFAULT_TABLE
@@ -47,12 +47,12 @@ _TABLE_KINDS: tuple[StoredKind[Any], ...] = (
 )
 
 
-def _unchecked(ref: ObjectRef, manifest: JsonObject, form: object) -> Iterable[Problem]:
+def _unchecked(ref: ObjectRef, form: object) -> Iterable[Problem]:
     return ()
 
 
 def _checker(kind: TranslatedKind[Any, Any], lookups: Lookups) -> Check:
-    return lambda ref, manifest, form: check_object(kind, ref, form, lookups)
+    return lambda ref, form: check_object(kind, ref, form, lookups)
 
 
 def _ownership_finder(
@@ -110,7 +110,7 @@ class Translation:
         kinds = [with_prefix(stored, self._nginx_prefix) for stored in (*read, *(kind.stored for kind in translated))]
         in_place = InPlace(settings)
         checks = {kind.stored.name: _checker(kind, in_place) if is_followed else _unchecked for kind in translated}
-        self.world = World(kinds, checks)
+        self.world = World(kinds, checks, self._is_to_be_translated)
         providers = [Provider(OWNERSHIP, _ownership_finder(translated))]
         self.graph = Graph(
             self.world,
@@ -192,6 +192,10 @@ class Translation:
         """Return what an object of such a kind would contribute in another world; nothing of it is kept."""
         return translate_object(self._roots[KindKey(ref.group, ref.resource)][0], ref, lookups)
 
+    def _is_to_be_translated(self, ref: ObjectRef, form: Any) -> bool:
+        root = self._roots.get(KindKey(ref.group, ref.resource))
+        return root is not None and self.selection.has_namespace(ref.namespace) and root[0].concerns(form)
+
     def _demand_root(self, ref: ObjectRef) -> None:
         root, stored = self._roots.get(KindKey(ref.group, ref.resource)), self.world.get(ref)
         if root is None or not self.selection.has_namespace(ref.namespace):
@@ -238,8 +242,18 @@ class Translation:
             self.assembly.put_certificate(argument, output.value)
         else:
             self._supply(self.assembly.put_fragment(argument, output.value))
+            self._judge(argument, output.value)
             if self.world.tracker.get(argument) is None:
                 self.graph.release(output.node)
+
+    def _judge(self, ref: ObjectRef, fragment: Fragment | None) -> None:
+        """Judge an object that was presumed to be good, by its translation where that found no error at all."""
+        if not self.world.is_presumed(ref):
+            return
+        if fragment is not None and all(problem.severity is not Severity.ERROR for problem in fragment.problems):
+            self.world.acquit(ref)
+        else:
+            self._note(ref, self.world.judge(ref))
 
     def _supply(self, needs: Needs) -> None:
         for ref in needs.released:

@@ -1,6 +1,7 @@
 """Incremental translation equals translation from scratch, and runs no more than it must."""
 
 import random
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -21,7 +22,7 @@ from fakes.translator.deltas import (
     service_export,
     tls_secret,
 )
-from fakes.translator.failing_dialect import failing_on
+from fakes.translator.failing_dialect import counted, failing_on
 from fakes.translator.translating import Follower, ListedLog
 from headgate.common.clusters import Drain
 from headgate.translator.composition import DIALECTS
@@ -255,6 +256,32 @@ def test_an_endpoint_change_runs_one_node_and_changes_one_chunk() -> None:
     assert translation.graph.runs - runs == 1
     assert [entry.key for entry in translation.assembly.changed] == ["a/default/s7:80"]
     assert len(set(image(translation)) - set(before)) == 1
+
+
+def test_an_object_is_judged_by_its_translation_where_that_finds_no_error() -> None:
+    translated: list[str] = []
+    follower = Follower(ListedLog(), dialects=[counted(translated)])
+    for manifest in (service("web"), ingress("fine"), ingress("alone", service="gone"), ingress("wrong", path="wrong")):
+        follower.take(follower.log.append(applied(manifest)))
+    follower.settle()
+    # The wrong one also by itself, and once more for what that found.
+    assert Counter(translated) == {"fine": 1, "alone": 1, "wrong": 3}
+    del translated[:]
+    follower.take(follower.log.append(applied(ingress("fine", path="/a"))))
+    follower.settle()
+    assert translated == ["fine", "fine"]
+
+
+def test_the_first_version_is_judged_before_the_next_takes_its_place() -> None:
+    log = ListedLog()
+    follower = Follower(log)
+    for path in ("wrong", "/good", "worse"):
+        follower.take(log.append(applied(ingress("one", path=path))))
+    follower.settle()
+    (versions,) = [follower.translation.world.tracker.get(ref_of(ingress("one"), "a"))]
+    assert versions is not None
+    assert versions.good is not None
+    assert versions.good.version.sequence == 2
 
 
 def test_a_status_written_to_an_object_is_no_change() -> None:

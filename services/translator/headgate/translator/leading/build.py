@@ -62,7 +62,6 @@ class Build:
         """
         inputs, output, translation = self._inputs, self._output, self.translation
         with span_from(inputs.causes.traceparent, "translate"):
-            await output.recorder.recall(translation)
             await output.serving.adopt(output.publisher, is_current=self.is_current, leads=self._leads())
             if self._leads() and output.publisher.is_behind:
                 await inputs.confirmation.check(inputs.intake.last_read)
@@ -70,6 +69,8 @@ class Build:
                 return False
             self.is_settled = False
             await output.translate(translation)
+            if await output.recorder.recall(translation):
+                await output.translate(translation)
             self.known = translation.active_clusters
             if self._leads():
                 inputs.catch_up.end()

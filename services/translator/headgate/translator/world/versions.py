@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterable
 from typing import NamedTuple
 
 from headgate.common.deltas import Delta, GoodVersion, LastGood, Operation
+from headgate.common.problems import Problem
 from headgate.common.resources import ObjectRef
 from headgate.translator.world.last_good import JudgedVersion, ObjectVersions, succeed, support
 
@@ -60,6 +61,10 @@ class VersionTracker:
         """Objects of which something else is true than the log has written down."""
         return self._unwritten.keys()
 
+    def has_record(self, ref: ObjectRef) -> bool:
+        """Whether the log has something written down of an object."""
+        return ref in self._records
+
     def record(self, ref: ObjectRef) -> Record | None:
         """Return what ought to be written down of an object; None while that is not known."""
         if ref in self._unsure:
@@ -77,6 +82,13 @@ class VersionTracker:
         if before is None and new.errors:
             self._unsure[ref] = None  # earlier versions may have been good; a record of it comes after it
         return self._set(ref, succeed(before, new))
+
+    def convict(self, ref: ObjectRef, errors: tuple[Problem, ...]) -> None:
+        """Add to what is wrong with an object's first version; nothing changes without errors."""
+        present = self._versions[ref].present
+        if errors:
+            self._unsure[ref] = None
+            self._set(ref, ObjectVersions(present._replace(errors=tuple(dict.fromkeys((*present.errors, *errors))))))
 
     def _set(self, ref: ObjectRef, after: ObjectVersions | None) -> ObjectVersions | None:
         if after is None:

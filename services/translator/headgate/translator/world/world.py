@@ -5,7 +5,9 @@ Each kind says how its objects are read (`StoredKind.read`, run once per delta),
 object whose stripped form is as before has not changed, whatever its resourceVersion says: a status that we wrote
 ourselves never comes back as work.
 
-A version with errors of its own does not take the place of the last good one (`standing`, `tracker`).
+A version with errors of its own does not take the place of the last good one (`tracker`). What an object's first
+version says is served either way; it is *presumed* good where it will be translated, as that shows its errors too, and
+judging every object by itself first would take as long again.
 
 Rejected: keeping the decoded manifests. A dict forest costs several times the memory of what is needed of it, and
 comparing forests is slow.
@@ -121,7 +123,8 @@ class SharedKey(NamedTuple):
     name: str
 
 
-Check = Callable[[ObjectRef, JsonObject, Any], Iterable[Problem]]
+Check = Callable[[ObjectRef, Any], Iterable[Problem]]
+"""Returns what is wrong with an object of a kind, given its stored form."""
 
 
 class Inspected(NamedTuple):
@@ -135,12 +138,19 @@ class Inspected(NamedTuple):
 class World:
     """Objects by reference and by index."""
 
-    def __init__(self, kinds: Iterable[StoredKind[Any]], checks: Mapping[KindKey, Check] | None = None) -> None:
+    def __init__(
+        self,
+        kinds: Iterable[StoredKind[Any]],
+        checks: Mapping[KindKey, Check] | None = None,
+        presumes: Callable[[ObjectRef, Any], bool] = lambda ref, form: False,
+    ) -> None:
         """Make an empty world.
 
         Args:
             kinds: what is kept.
             checks: further checks, for some kinds.
+            presumes: whether the caller will `acquit` or `judge` an object of this stored form, so that its first
+                version is good until then as far as these checks go.
         """
         self._kinds: Mapping[KindKey, StoredKind[Any]] = {stored.name: stored for stored in kinds}
         self._checks = dict(checks or {})
@@ -148,6 +158,9 @@ class World:
         self._indexes: dict[IndexKey, dict[ObjectRef, Any]] = {}
         self._shared: dict[SharedKey, set[str]] = {}
         self._counts: Counter[str] = Counter()
+        self._presumes = presumes
+        self._presumed: set[ObjectRef] = set()
+        """Objects whose first version is still to be judged by the further checks."""
         self.tracker = VersionTracker()
         """Of the kinds that are checked."""
 
@@ -161,8 +174,36 @@ class World:
         if stored.check is None and stored.name not in self._checks:
             return self._serve(stored, ref, _read(stored, ref, delta.object or {}) if is_present else None)
         before = self.tracker.get(ref)
-        after = self.tracker.follow(ref, self._judge(stored, ref, delta) if is_present else None)
-        return self._stand(stored, ref, before, after)
+        if not is_present:
+            self._presumed.discard(ref)
+            return self._stand(stored, ref, before, self.tracker.follow(ref, None))
+        self._judge_first(stored, ref)
+        new = self._judge(stored, ref, delta, may_presume=before is None and not self.tracker.has_record(ref))
+        return self._stand(stored, ref, before, self.tracker.follow(ref, new))
+
+    def is_presumed(self, ref: ObjectRef) -> bool:
+        """Whether an object's first version is still to be acquitted or judged."""
+        return ref in self._presumed
+
+    def acquit(self, ref: ObjectRef) -> None:
+        """Say of a presumed object that nothing is wrong with it by itself."""
+        self._presumed.discard(ref)
+
+    def judge(self, ref: ObjectRef) -> tuple[Hashable, ...]:
+        """Judge a presumed object by itself; return the keys whose content changed by it."""
+        stored, before = self._kinds[KindKey(ref.group, ref.resource)], self.tracker.get(ref)
+        self._judge_first(stored, ref)
+        return self._stand(stored, ref, before, self.tracker.get(ref))
+
+    def _judge_first(self, stored: StoredKind[Any], ref: ObjectRef) -> None:
+        if ref not in self._presumed:
+            return
+        self._presumed.discard(ref)
+        versions, check = self.tracker.get(ref), self._checks[stored.name]
+        if versions is not None:
+            form = versions.present.form
+            errors = contain(lambda: _only_errors(check(ref, form)), _fail, "checking", ref)
+            self.tracker.convict(ref, errors)
 
     def recall(self, ref: ObjectRef, history: Iterable[Delta]) -> tuple[Hashable, ...]:
         """Take an object's earlier versions, oldest first; return the keys whose content changed by it."""
@@ -177,6 +218,7 @@ class World:
             return ()
         ref = ObjectRef(*map(sys.intern, said.ref))
         before = self.tracker.get(ref)
+        self._judge_first(stored, ref)
         after = self.tracker.remember(ref, said, lambda good: self._judge(stored, ref, good))
         return self._stand(stored, ref, before, after)
 
@@ -207,7 +249,9 @@ class World:
         content = msgspec.json.encode(stored.restore(form), order="deterministic")
         return hashlib.blake2b(content, digest_size=8).hexdigest()
 
-    def _judge(self, stored: StoredKind[Any], ref: ObjectRef, told: Delta | GoodVersion) -> JudgedVersion:
+    def _judge(
+        self, stored: StoredKind[Any], ref: ObjectRef, told: Delta | GoodVersion, *, may_presume: bool = False
+    ) -> JudgedVersion:
         manifest = told.object or {}
         generation = metadata(manifest).get("generation")
         counted = generation if isinstance(generation, int) else 0
@@ -215,17 +259,15 @@ class World:
         form = _read(stored, ref, manifest)
         if form is None:
             return JudgedVersion(None, version, (_FAILURE,))
-        return JudgedVersion(
-            form, version, contain(lambda: self._errors(stored, ref, manifest, form), _fail, "checking", ref)
-        )
-
-    def _errors(self, stored: StoredKind[Any], ref: ObjectRef, manifest: JsonObject, form: Any) -> tuple[Problem, ...]:
-        return _only_errors(self._problems(stored, ref, manifest, form))
-
-    def _problems(self, stored: StoredKind[Any], ref: ObjectRef, manifest: JsonObject, form: Any) -> list[Problem]:
         further = self._checks.get(stored.name)
-        problems = [*(stored.check(manifest, form) if stored.check else ())]
-        return [*problems, *(further(ref, manifest, form) if further else ())]
+        if further is not None and may_presume and self._presumes(ref, form):
+            self._presumed.add(ref)
+            further = None
+
+        def find_errors() -> tuple[Problem, ...]:
+            return _only_errors(_problems(stored, further, ref, manifest, form))
+
+        return JudgedVersion(form, version, contain(find_errors, _fail, "checking", ref))
 
     def inspect(self, ref: ObjectRef, manifest: JsonObject) -> "Inspected | None":
         """Return what would be taken in of an object, without doing so; None where its kind is none of ours.
@@ -236,7 +278,7 @@ class World:
         if stored is None:
             return None
         form = stored.read(manifest)
-        problems = self._problems(stored, ref, manifest, form)
+        problems = _problems(stored, self._checks.get(stored.name), ref, manifest, form)
         generation = metadata(manifest).get("generation")
         version = VersionId("", "", generation if isinstance(generation, int) else 0, 0)
         return Inspected(JudgedVersion(form, version, _only_errors(problems)), frozenset(problems))
@@ -327,6 +369,13 @@ def _index_keys(stored: StoredKind[Any], ref: ObjectRef, value: Any) -> set[Inde
         for index in stored.indexes
         for each in index.values(value)
     }
+
+
+def _problems(
+    stored: StoredKind[Any], further: Check | None, ref: ObjectRef, manifest: JsonObject, form: Any
+) -> list[Problem]:
+    own = stored.check(manifest, form) if stored.check else ()
+    return [*own, *(further(ref, form) if further else ())]
 
 
 def _only_errors(problems: Iterable[Problem]) -> tuple[Problem, ...]:
