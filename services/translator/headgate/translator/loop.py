@@ -112,9 +112,10 @@ class TranslatorLoop:
         beats = await self._live_gateways()
         return bool(beats) and all(beat.version is not None and beat.version >= version for beat in beats)
 
-    async def has_gateways(self) -> bool:
-        """Tell whether any gateway serves the table."""
-        return any(beat.version is not None for beat in await self._live_gateways())
+    async def serving_gateways(self) -> frozenset[str]:
+        """Return the gateways that serve the table, each worker by itself."""
+        beats = await self._live_gateways()
+        return frozenset(f"{beat.replica}/{beat.worker}" for beat in beats if beat.version is not None)
 
     async def _live_gateways(self) -> tuple[Heartbeat, ...]:
         try:

@@ -68,8 +68,8 @@ class Surface(Protocol):
         """Whether we lead, all that is wanted is known, and what is committed is served."""
         ...
 
-    async def has_gateways(self) -> bool:
-        """Tell whether any gateway serves the table: without one no challenge is answered."""
+    async def serving_gateways(self) -> frozenset[str]:
+        """Return the gateways that serve the table: without one no challenge is answered."""
         ...
 
     async def is_served(self) -> bool:
@@ -85,6 +85,7 @@ class Issuer:
         self._settings, self._log, self._surface = settings, log, surface
         self._resolvers: Mapping[str, ResolverSettings] = settings.resolvers
         self._running: dict[CertificateRef, asyncio.Task[None]] = {}
+        self._gateways: frozenset[str] = frozenset()
         self._turns = asyncio.Semaphore(PARALLEL)
         self._budget = FailureBudget()
         self._renewals = Renewals(self.state)
@@ -99,7 +100,7 @@ class Issuer:
         looking_after = asyncio.create_task(self._look_after(accounts))
         try:
             while True:
-                self._look(sealer, accounts)
+                await self._look(sealer, accounts)
                 await asyncio.sleep(LOOK_S)
         finally:
             tasks = (looking_after, *self._running.values())
@@ -130,29 +131,40 @@ class Issuer:
                 await self._log.append(removal_delta(certificate_ref(ref.namespace, ref.secret), now))
                 _log.info("a certificate that no object wants is forgotten", extra={"names": ", ".join(ref.names)})
 
-    def _look(self, sealer: Sealer, accounts: Accounts) -> None:
+    async def _look(self, sealer: Sealer, accounts: Accounts) -> None:
         for ref, task in list(self._running.items()):
             if task.done():
                 del self._running[ref]
-        if not self._surface.may_order:
+        due = self._due() if self._surface.may_order else []
+        if not due or not await self._are_gateways_settled():
             return
+        for ref in due:
+            attempt = _Attempt(self, ref, self._resolvers[ref.resolver], sealer, accounts)
+            self._running[ref] = asyncio.create_task(self._in_turn(attempt))
+
+    def _due(self) -> list[CertificateRef]:
         now = datetime.now(UTC)
-        for ref in self._surface.translation.wanted:
-            if ref in self._running or ref.resolver not in self._resolvers:
-                continue
-            resolver = self._resolvers[ref.resolver]
-            state = self.state(ref)
-            due = due_at(state, resolver.first_pause, self._renewals.renew_at(ref, state.certificate))
-            if (due is None or due <= now) and self._may_have(ref):
-                attempt = _Attempt(self, ref, resolver, sealer, accounts)
-                self._running[ref] = asyncio.create_task(self._in_turn(attempt))
+        wanted = (ref for ref in self._surface.translation.wanted if ref.resolver in self._resolvers)
+        return [ref for ref in wanted if ref not in self._running and self._is_due(ref, now) and self._may_have(ref)]
+
+    def _is_due(self, ref: CertificateRef, now: datetime) -> bool:
+        state = self.state(ref)
+        first_pause = self._resolvers[ref.resolver].first_pause
+        due = due_at(state, first_pause, self._renewals.renew_at(ref, state.certificate))
+        return due is None or due <= now
+
+    async def _are_gateways_settled(self) -> bool:
+        """Whether gateways serve the table, and the same ones as at the last look.
+
+        One that starts is heard of no sooner than it serves, and may then be behind: it could not answer a challenge.
+        """
+        before, self._gateways = self._gateways, await self._surface.serving_gateways()
+        return bool(self._gateways) and self._gateways == before
 
     async def _in_turn(self, attempt: "_Attempt") -> None:
         async with self._turns:
             # Many orders may have ended, and badly, since this one was due.
             if not self._surface.may_order or not self._may_have(attempt.ref):
-                return
-            if not await self._surface.has_gateways():
                 return
             try:
                 await attempt.run()
