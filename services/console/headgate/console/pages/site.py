@@ -23,6 +23,7 @@ from headgate.common.traffic import Counts, percentile
 from headgate.console.access.guard import FORM_TOKEN, PERSON
 from headgate.console.actions import act
 from headgate.console.api.answers import route_traffic, select_failed, select_routes, table_of
+from headgate.console.api.documents import bare_route
 from headgate.console.live.served_table import RouteRow, ServedTable
 from headgate.console.live.view import LiveView
 from headgate.console.pages import clusters, river, wording
@@ -231,9 +232,7 @@ class Pages:
             "points": await self._series(Grouping.ROUTE, row.name),
             "endpoints": _endpoints_of(row, table, view),
             "of_endpoint": {line.name: line.counts for line in ends.lines},
-            "written": json.dumps(
-                row.route.model_dump(mode="json", exclude_defaults=True, exclude={"plugins"}), indent=2
-            ),
+            "written": json.dumps(bare_route(row.route), indent=2),
         }
 
     # Why
