@@ -29,7 +29,8 @@ from headgate.common.stores.redis.snapshots import RedisSnapshotStore
 from headgate.common.stores.redis.stores import tables_on
 from headgate.common.stores.redis.target import RedisTarget, parse_redis_url
 
-ON_DISK = ("appendonly yes", "appendfsync everysec")
+ON_DISK = ("appendonly yes", "appendfsync always")
+"""With `everysec` a server that is killed loses what it could not write while the disk was busy."""
 
 
 async def insist(operation: Callable[[], Awaitable[Pointer]]) -> Pointer:

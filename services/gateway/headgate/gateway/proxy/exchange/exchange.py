@@ -60,19 +60,14 @@ class Exchange(ActiveRequest):
         self.target = target
         self.fields = fields
         peer = self.client.peer
-        self.origin = peer if not peer.is_trusted else self._find_origin(peer, fields)
-        self.lines = b""
+        self.origin = self._find_origin(peer, fields) if peer.is_trusted else peer
+        self.lines = self.upgrade = b""
         self.head_only = method == b"HEAD"
-        self.upgrade = b""
-        self.tunnel = False
         self.request_id = fields.request_id or new_request_id()
-        self.request_done = False
-        self.answer_begun = False
-        self.status = 0
-        self.bytes_sent = 0
+        self.tunnel = self.request_done = self.answer_begun = self.has_other_host = False
+        self.status = self.bytes_sent = 0
         self.reason = ""
         self.route = None
-        self.has_other_host = False
         self._facts = None
         self.run = None
         self.rerouting = None
@@ -97,10 +92,9 @@ class Exchange(ActiveRequest):
 
     def change_lines(self, lines: bytes) -> None:
         """Put other header lines in the place of the client's."""
-        fields = self.fields
-        fields.lines = lines
+        self.fields.lines = lines
         if self._facts is not None:
-            self._facts.change_lines(forwarded_lines(fields, self.origin, self.client.peer))
+            self._facts.change_lines(forwarded_lines(self.fields, self.origin, self.client.peer))
 
     def change_query(self, query: bytes) -> None:
         """Put another query in the place of the client's, which was not empty."""
