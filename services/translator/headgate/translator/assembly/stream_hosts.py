@@ -1,7 +1,8 @@
 """Streams and the hosts of HTTP on one port: who has a server name that both have.
 
 A stream goes before HTTP on its port, so that a server name is for the owner of the host of this name. Streams of
-Traefik on entry points leave the names of hosts over TLS to these, as Traefik does.
+Traefik on entry points leave the names of hosts over TLS to these, as Traefik does, but for hosts of other namespaces
+that came later: they would take the connections of a stream that was there.
 """
 
 from collections.abc import Collection, Iterable
@@ -9,7 +10,7 @@ from collections.abc import Collection, Iterable
 from headgate.common.problems import Problem, Severity
 from headgate.translator.assembly.claimants import Claimants
 from headgate.translator.assembly.host_owners import HostOwners
-from headgate.translator.assembly.streams import STREAM_CONFLICT, PortListeners, hosts_of_stream
+from headgate.translator.assembly.streams import STREAM_CONFLICT, PortListeners, hosts_of_stream, keys_on_port
 from headgate.translator.fragments.fragment import Fragment, StreamClaim
 from headgate.translator.manifests.reading import shown
 
@@ -24,6 +25,7 @@ class StreamHosts:
     """
 
     def __init__(self, claimants: Claimants, owners: HostOwners, listeners: Iterable[PortListeners]) -> None:
+        self._claimants = claimants
         self._hosts = claimants.of_host
         self._owners = owners
         self._listeners = tuple(listeners)
@@ -39,13 +41,24 @@ class StreamHosts:
                 return ownership.refuse(identity, claim.field, host, why, Severity.ERROR)
         return None
 
-    def leave(self, claim: StreamClaim) -> tuple[StreamClaim | None, Problem | None]:
+    def leave(self, claim: StreamClaim, fragment: Fragment) -> tuple[StreamClaim | None, Problem | None]:
         """Return a claim without the server names that it leaves to hosts, None if none is left, and what is said."""
         if not claim.gives_way or not claim.port.port:
             return claim, None
-        names = claim.route.server_names
-        hosts = {host for host in hosts_of_stream(claim, self._hosts.used, self._listeners) if host in names}
+        at = keys_on_port(claim, self._hosts.used, self._listeners)
+        hosts = {name for name in claim.route.server_names if self._yields(fragment, name, at.get(name, ()))}
         return self._without(claim, hosts) if hosts else (claim, None)
+
+    def _yields(self, fragment: Fragment, host: str, keys: Collection[str]) -> bool:
+        """Whether an object that has to do with a host on the port is of the stream's side, or was there first."""
+        if not keys:
+            return False
+        identity, ownership = fragment.identity, self._owners.of_host(host, [fragment])
+        users = self._claimants.fragments_of(dict.fromkeys(user for key in keys for user in self._hosts.of(key)))
+        return any(
+            ownership.rank(user.identity) == ownership.rank(identity) or user.identity.seniority < identity.seniority
+            for user in users
+        )
 
     def _without(self, claim: StreamClaim, hosts: Collection[str]) -> tuple[StreamClaim | None, Problem | None]:
         left = tuple(name for name in claim.route.server_names if name not in hosts)

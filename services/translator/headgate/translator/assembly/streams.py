@@ -44,7 +44,7 @@ class Rights(Protocol):
     def refuse(self, claim: StreamClaim, fragment: Fragment) -> Problem | None:
         """Say why a claim is not the object's to make; None where it is."""
 
-    def leave(self, claim: StreamClaim) -> tuple[StreamClaim | None, Problem | None]:
+    def leave(self, claim: StreamClaim, fragment: Fragment) -> tuple[StreamClaim | None, Problem | None]:
         """Return what is left of a claim beside hosts, and what is said of the rest."""
 
 
@@ -62,7 +62,7 @@ def award_port(port: StreamPort, fragments: Iterable[Fragment], sharing: Sharing
     for _, whole, fragment in claims:
         identity = fragment.identity
         refused = rights.refuse(whole, fragment)
-        claim, said = rights.leave(whole) if refused is None else (None, refused)
+        claim, said = rights.leave(whole, fragment) if refused is None else (None, refused)
         if said is not None:
             lost[identity.ref] = (*lost.get(identity.ref, ()), said)
         if claim is None:
@@ -103,18 +103,29 @@ def hosts_of_stream(claim: StreamClaim, used: Iterable[str], listeners: Iterable
         used: all hosts that objects have to do with.
         listeners: of entry points, and those that objects open.
     """
-    route, hosts = claim.route, used
+    route = claim.route
     if claim.port.place:  # An object's own addresses, where it alone says what its listeners have.
         return
+    names: Collection[str] = dict.fromkeys(map(name_of, used))
     if claim.port != HTTPS:
-        is_tls = route.protocol == "tls"
-        here = frozenset(key for each in listeners for key in each.on_port(claim.port, is_tls=is_tls))
-        hosts = [host for host in used if not here.isdisjoint(HostKey.read(host).listeners)] if here else ()
-    names = dict.fromkeys(map(name_of, hosts))
+        names = keys_on_port(claim, used, listeners)
     if route.protocol != "tls":
         yield from names
     for name in route.server_names:
         yield from (host for host in hosts_taken_by(name, names) if claim.port == HTTPS or host in names)
+
+
+def keys_on_port(claim: StreamClaim, used: Iterable[str], listeners: Iterable[PortListeners]) -> dict[str, list[str]]:
+    """Return the hosts on the listeners that have a stream route's connections, each with its keys there; the arguments
+    are those of `hosts_of_stream`.
+    """
+    is_tls = claim.route.protocol == "tls"
+    here = frozenset(key for each in listeners for key in each.on_port(claim.port, is_tls=is_tls))
+    found: dict[str, list[str]] = {}
+    for key in used if here else ():
+        if not here.isdisjoint(HostKey.read(key).listeners):
+            found.setdefault(name_of(key), []).append(key)
+    return found
 
 
 def are_named(hosts: Collection[str], users: Iterable[Fragment]) -> bool:

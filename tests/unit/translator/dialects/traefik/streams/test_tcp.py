@@ -377,3 +377,35 @@ def test_names_of_hosts_over_tls_are_left_to_these(names: list[str], left: list[
     made = Streams(tcp(rule(match), entryPoints=["db"], tls={}), host)
     assert [name for each in made.routes for name in each.server_names] == left
     assert ("warning", "StreamConflict", "spec.routes[0].match") in made.said()
+
+
+WEB_OF_OTHERS = (service(namespace="other"), endpoint_slice("web", "10.0.0.2", namespace="other"))
+
+
+def stream_of(year: int) -> Any:
+    """Return an IngressRouteTCP for `a.com` that was made in a year."""
+    made = tcp(rule("HostSNI(`a.com`)"), entryPoints=["db"], tls={})
+    made["metadata"]["creationTimestamp"] = f"{year}-01-01T00:00:00Z"
+    return made
+
+
+def host_of(year: int, namespace: str = "other", entry_point: str = "db") -> Any:
+    """Return an IngressRoute for `a.com` over TLS."""
+    created, spec = f"{year}-01-01T00:00:00Z", {"entryPoints": [entry_point], "tls": {}}
+    made = http_rule("Host(`a.com`)")
+    return http_route(made, name=f"of-{entry_point}", spec=spec, namespace=namespace, creationTimestamp=created)
+
+
+@pytest.mark.parametrize(
+    ("hosts", "left"),
+    [
+        ([host_of(2025)], ["a.com"]),
+        ([host_of(2023)], []),
+        ([host_of(2025), host_of(2023, "default", "websecure")], ["a.com"]),
+        ([host_of(2025, "default")], []),
+    ],
+)
+def test_hosts_of_other_namespaces_take_no_name_of_an_older_stream(hosts: list[Any], left: list[str]) -> None:
+    """Else everybody who may write an IngressRoute could have the connections of a stream."""
+    made = Streams(stream_of(2024), *hosts, *WEB_OF_OTHERS)
+    assert [name for each in made.routes for name in each.server_names] == left
