@@ -132,15 +132,15 @@ class Assembly:
 
     def _touch_hosts(self, hosts: Mapping[str, None]) -> None:
         """Have hosts merged again, and what goes by their owners: certificates, streams on the HTTPS port."""
-        self._dirty_hosts.update(hosts)
-        self._dirty_hosts.update(dict.fromkeys(self.owners.elsewhere_of(hosts)))
-        for host in filter(is_on_listeners, hosts):
+        everywhere = dict.fromkeys((*hosts, *self.owners.elsewhere_of(hosts)))
+        self._dirty_hosts.update(everywhere)
+        for host in filter(is_on_listeners, everywhere):
             keys = HostKey.read(host).listeners
             self._dirty_ports.update(dict.fromkeys(self._entry_listeners.ports_of(keys)))
             self._dirty_ports.update(dict.fromkeys(self._own_listeners.ports_of(keys)))
         about = map(server_name, hosts)
         self._dirty_names.update({name: None for name in about if self._claimants.of_name.of(name)})
-        if are_named(hosts, self._claimants.fragments_of(self._claimants.of_port.of(HTTPS))):
+        if are_named(everywhere, self._claimants.fragments_of(self._claimants.of_port.of(HTTPS))):
             self._dirty_ports[HTTPS] = None
 
     def _replace_entries(self, old: Fragment | None, new: Fragment | None) -> None:

@@ -409,3 +409,21 @@ def test_hosts_of_other_namespaces_take_no_name_of_an_older_stream(hosts: list[A
     """Else everybody who may write an IngressRoute could have the connections of a stream."""
     made = Streams(stream_of(2024), *hosts, *WEB_OF_OTHERS)
     assert [name for each in made.routes for name in each.server_names] == left
+
+
+def test_a_stream_is_judged_again_when_its_host_has_another_owner_elsewhere() -> None:
+    translation = Translation(DIALECTS, replace(DEFAULT_SETTINGS, entry_points=ENTRY_POINTS))
+    translation.activate("a")
+    stream = stream_of(2024)
+    for made in (service(), endpoint_slice("web", "10.0.0.1"), *WEB_OF_OTHERS, stream, host_of(2025)):
+        translation.apply(applied(made))
+    served = []
+    for change in (None, host_of(2023, entry_point="websecure")):
+        if change is not None:
+            translation.apply(applied(change))
+        for _ in translation.settle():
+            pass
+        condition = translation.condition(ref_of(stream))
+        assert condition is not None
+        served.append(condition.is_accepted)
+    assert served == [True, False]
