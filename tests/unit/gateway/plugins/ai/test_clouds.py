@@ -1,5 +1,6 @@
 """Models of Vertex AI and Bedrock: paths, forms, signatures and tokens; the provider is a server of the test."""
 
+import asyncio
 import json
 import struct
 import zlib
@@ -291,6 +292,7 @@ async def test_an_account_asks_for_nothing_but_models() -> None:
         ({"error": "invalid_grant"}, {}),
         ([], {}),
         ({"access_token": "t", "expires_in": "soon"}, {}),
+        ({"access_token": "t", "expires_in": float("nan")}, {}),
         ({"access_token": "t"}, {"private_key": "no key"}),
     ],
 )
@@ -300,6 +302,24 @@ async def test_without_a_token_the_model_is_not_asked(answer: Any, fields: Any) 
         refusal, _ = await proxied(provider, asking(CHAT_REQUEST), **VERTEX, auth=auth)
         assert refusal.status == 502
         assert {seen.target for seen in provider.asked} <= {"/token"}
+
+
+async def test_requests_that_wait_for_a_token_hear_together_that_there_is_none() -> None:
+    async with fake_provider(says({"error": "unavailable"}, 503)) as provider:
+        auth = {"gcp": {"service_account_json": account(provider.url)}}
+        plugins = chain(("ai-proxy", {**VERTEX, "auth": auth}), services=provider.services)
+        waiting = await asyncio.gather(*(answered(plugins, asking(CHAT_REQUEST)) for _ in range(5)))
+        assert ([each.status for each in waiting], len(provider.asked)) == ([502] * 5, 1)
+        assert (await answered(plugins, asking(CHAT_REQUEST))).status == 502
+        assert len(provider.asked) == 2
+
+
+async def test_the_name_of_a_model_that_no_url_can_have_is_a_400() -> None:
+    async with fake_provider(says(CONVERSED)) as provider:
+        for made, given in ((BEDROCK, CONVERSE), ({**VERTEX, "auth": {"header": {"A": "b"}}}, {"input": "a"})):
+            path = "/model/x/converse" if made is BEDROCK else "/v1/embeddings"
+            answer, _ = await proxied(provider, asking({**given, "model": "\ud800"}, path), **made)
+            assert (answer.status, provider.asked) == (400, [])
 
 
 @pytest.mark.parametrize(

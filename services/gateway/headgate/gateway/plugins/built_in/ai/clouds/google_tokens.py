@@ -5,6 +5,7 @@ service-account): a signed statement is exchanged for a token, which is kept unt
 import asyncio
 import hashlib
 import json
+import math
 import time
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -19,6 +20,8 @@ _SCOPE: Final = "https://www.googleapis.com/auth/cloud-platform"
 _GRANT: Final = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 _STATED_S: Final = 3600
 """For which a statement is good, the most that Google takes."""
+_MAX_LIFETIME_S: Final = 1e9
+"""What is said to last longer is no number of seconds."""
 _TIMEOUT_S: Final = 10.0
 _MAX_ANSWER: Final = 64 << 10
 
@@ -26,22 +29,36 @@ _MAX_ANSWER: Final = 64 << 10
 class GoogleTokens:
     """The token of one service account."""
 
-    __slots__ = ("__weakref__", "_ends", "_lock", "_token")
+    __slots__ = ("__weakref__", "_ends", "_failed", "_lock", "_token")
 
     def __init__(self) -> None:
         self._token = ""
         self._ends = 0.0
+        self._failed = -math.inf, ""
+        """When the last question failed, in monotonic seconds, and why."""
         self._lock = asyncio.Lock()
 
     async def get(self, auth: AiGcpAuth, services: PluginServices, *, verify: bool) -> str:
-        """Return a token that is good now; requests at the same time share one. Raises CallFailed."""
+        """Return a token that is good now; requests at the same time share one, or its failure. Raises CallFailed."""
+        came = time.monotonic()
         async with self._lock:
             if time.time() >= self._ends:
-                token, lifetime_s = await _fetch(auth, services, verify=verify)
-                early_s = auth.expire_early_secs if lifetime_s > auth.expire_early_secs else 0
-                lifetime_s = min(lifetime_s - early_s, auth.max_ttl or lifetime_s)
-                self._token, self._ends = token, time.time() + lifetime_s
+                failed, why = self._failed
+                if failed >= came:
+                    # Those who waited would wait for a server that does not answer once more, one after the other.
+                    raise CallFailed(why)
+                await self._renew(auth, services, verify=verify)
             return self._token
+
+    async def _renew(self, auth: AiGcpAuth, services: PluginServices, *, verify: bool) -> None:
+        try:
+            token, lifetime_s = await _fetch(auth, services, verify=verify)
+        except CallFailed as error:
+            self._failed = time.monotonic(), str(error)
+            raise
+        early_s = auth.expire_early_secs if lifetime_s > auth.expire_early_secs else 0
+        lifetime_s = min(lifetime_s - early_s, auth.max_ttl or lifetime_s)
+        self._token, self._ends = token, time.time() + lifetime_s
 
 
 def tokens_of(auth: AiGcpAuth, services: PluginServices) -> GoogleTokens:
@@ -67,7 +84,8 @@ async def _fetch(auth: AiGcpAuth, services: PluginServices, *, verify: bool) -> 
         token, lifetime = said["access_token"], said.get("expires_in", _STATED_S)
     except (ValueError, KeyError, TypeError, AttributeError):
         raise CallFailed(f"{url} answered {answer.status} without an access token") from None
-    if answer.status != 200 or not isinstance(token, str) or not isinstance(lifetime, int | float):
+    is_lifetime = isinstance(lifetime, int | float) and abs(lifetime) < _MAX_LIFETIME_S
+    if answer.status != 200 or not isinstance(token, str) or not is_lifetime:
         raise CallFailed(f"{url} answered {answer.status} without an access token")
     return token, float(lifetime)
 
