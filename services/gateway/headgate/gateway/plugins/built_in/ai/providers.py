@@ -151,7 +151,11 @@ def _path(instance: AiInstance, form: _Form, protocol: str, body: Body) -> str:
     where, model = instance.provider_conf, instance.options.get("model", body.get("model"))
     if "{model}" in form.path and (not isinstance(model, str) or model.strip(".") == ""):
         raise Unconvertible(f"provider {instance.provider} needs the name of a model")
-    path = form.path.format(project=where.project_id, region=where.region, model=quote(str(model), safe=""))
+    try:
+        name = quote(str(model), safe="")
+    except UnicodeEncodeError:
+        raise Unconvertible("the name of a model must be text of Unicode") from None
+    path = form.path.format(project=where.project_id, region=where.region, model=name)
     is_stream = protocol == protocols.BEDROCK_CONVERSE and body.get("stream") is True
     return f"{path}-stream" if is_stream else path
 
