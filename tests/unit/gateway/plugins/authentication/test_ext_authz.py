@@ -82,12 +82,42 @@ async def test_an_empty_answer_lets_in_as_its_status_is_ok() -> None:
     assert await asked(chain(("ext-authz", {"upstream": "u"}), services=answering(framed(b""))), request()) is None
 
 
-async def test_headers_for_the_client_go_by_their_action() -> None:
-    said = allowed(
-        response_headers_to_add=[header("x-set", "new"), header("x-own", "auth", append_action=1), header("x-b", "")]
-    )
+@pytest.mark.parametrize(
+    ("fields", "given"),
+    [
+        ({}, [("X-Own", "web"), ("x-own", "auth")]),
+        ({"append": {"value": True}}, [("X-Own", "web"), ("x-own", "auth")]),
+        ({"append": {"value": False}}, [("x-own", "auth")]),
+        ({"append_action": 1}, [("X-Own", "web")]),
+        ({"append_action": 2}, [("x-own", "auth")]),
+        ({"append_action": 3}, [("x-own", "auth")]),
+    ],
+)
+async def test_headers_for_the_client_go_by_their_action(fields: Any, given: list[tuple[str, str]]) -> None:
+    """As of copyOkResponseMutations in Envoy's `ext_authz_grpc_impl.cc`."""
+    said = allowed(response_headers_to_add=[header("x-own", "auth", **fields)])
     plugins = chain(("ext-authz", {"upstream": "u"}), services=answering(framed(said)))
-    given = request()
-    assert await asked(plugins, given) is None
-    response = await answered(plugins, given, Response(200, Headers([("X-Set", "old"), ("X-Own", "web")])))
-    assert [*response.headers] == [("x-set", "new"), ("X-Own", "web"), ("x-b", "")]
+    asking = request()
+    assert await asked(plugins, asking) is None
+    response = await answered(plugins, asking, Response(200, Headers([("X-Own", "web")])))
+    assert sorted(response.headers) == given
+
+
+@pytest.mark.parametrize("fields", [{}, {"append": {"value": True}}])
+async def test_the_client_gets_all_cookies_of_the_service(fields: Any) -> None:
+    cookies = [header("set-cookie", text, **fields) for text in ("a=1", "b=2")]
+    services = answering(framed(allowed(response_headers_to_add=cookies)))
+    asking, plugins = request(), chain(("ext-authz", {"upstream": "u"}), services=services)
+    assert await asked(plugins, asking) is None
+    response = await answered(plugins, asking, Response(200, Headers()))
+    services = answering(framed(denied(headers=cookies)))
+    refusal = await asked(chain(("ext-authz", {"upstream": "u"}), services=services), request())
+    assert refusal is not None
+    assert [each.headers.get_all("Set-Cookie") for each in (response, refusal)] == [["a=1", "b=2"]] * 2
+
+
+async def test_a_header_for_the_upstream_stands_in_the_place_of_the_clients() -> None:
+    services = answering(framed(allowed(headers=[header("x-role", "user")])))
+    asking = request("/p", [("X-Role", "admin")])
+    assert await asked(chain(("ext-authz", {"upstream": "u"}), services=services), asking) is None
+    assert asking.headers.get_all("X-Role") == ["user"]

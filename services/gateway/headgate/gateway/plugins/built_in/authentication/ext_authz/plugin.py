@@ -21,7 +21,7 @@ _FRAME: Final = 5
 """Bytes in front of a message: a flag for compressed ones, and the length."""
 _ADDED: Final = "ext-authz.added"
 _FORBIDDEN: Final = 403
-_IF_ABSENT, _OVERWRITE, _IF_PRESENT = 1, 2, 3
+_IF_ABSENT, _OVERWRITE_OR_ADD, _IF_PRESENT = 1, 2, 3
 """Values of `append_action`. The first one, 0, is what is read where nothing is said."""
 
 
@@ -91,7 +91,7 @@ class ExtAuthz(Plugin[ExtAuthzConfig]):
     def _pass(self, request: Request, passed: Any) -> None:
         """Change the request as the service wants it. Raises BadHeader."""
         changes = list(_changes(passed.headers))
-        request.variables[_ADDED] = [*_changes(passed.response_headers_to_add)]
+        request.variables[_ADDED] = [*_changes(passed.response_headers_to_add, are_for_client=True)]
         for change in changes:
             change(request.headers)
         for name in passed.headers_to_remove:
@@ -113,32 +113,34 @@ def _refusal(denied: Any) -> Response:
     status = code if 200 <= code <= 599 else _FORBIDDEN
     reason = "the authorization service refuses the request"
     refusal = Response(status, Headers(), denied.body.encode(), reason=reason)
-    for change in _changes(denied.headers):
+    for change in _changes(denied.headers, are_for_client=True):
         change(refusal.headers)
     return refusal
 
 
-def _changes(options: Iterable[Any]) -> Iterable[Callable[[Headers], None]]:
+def _changes(options: Iterable[Any], *, are_for_client: bool = False) -> Iterable[Callable[[Headers], None]]:
     """Yield what is done with headers. Raises BadHeader.
 
-    A header stands in the place of others of its name, unless `append` is set, which adds to those that are there, or
-    `append_action` says otherwise.
+    A header for the upstream stands in the place of others of its name, so that no client can add to what the service
+    says, unless `append` is set, which adds to those that are there, or `append_action` says otherwise. One for the
+    client stands beside others, such as several `Set-Cookie`, unless one of these fields says otherwise.
     """
     for option in options:
         name = option.header.key
         value = option.header.value or option.header.raw_value.decode("latin-1")
         if not is_reserved(name):
             Headers([(name, value)])
-            yield _change(name, value, option)
+            yield _change(name, value, option, are_for_client)
 
 
-def _change(name: str, value: str, option: Any) -> Callable[[Headers], None]:
-    action = option.append_action
-    appends = option.append.value if option.HasField("append") else False
+def _change(name: str, value: str, option: Any, is_for_client: bool) -> Callable[[Headers], None]:
+    is_said = option.HasField("append")
+    action = _OVERWRITE_OR_ADD if is_said and not option.append.value else option.append_action
+    appends = option.append.value if is_said else is_for_client and not action
 
     def change(headers: Headers) -> None:
         if appends:
-            if name in headers:
+            if is_for_client or name in headers:
                 headers.add(name, value)
         elif action == _IF_ABSENT:
             if name not in headers:
