@@ -21,6 +21,10 @@ _ESCAPE: Final = re.compile(rb"%[0-9A-Fa-f]{2}")
 _MEANT: Final[dict[bytes, bytes]] = {
     b"%%%02X" % code: bytes((code,)) for code in b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
 }
+_UNSETTLED: Final = re.compile(
+    rb"%(?:2[DEde]|3[0-9]|4[1-9A-Fa-f]|5[0-9AFaf]|6[1-9A-Fa-f]|7[0-9AEae]|[0-9A-Fa-f][a-f]|[a-f][0-9A-Fa-f])"
+)
+"""Escapes of unreserved characters, and such in lower case."""
 _BAD_ESCAPE: Final = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 _DECODABLE: Final = re.compile(rb"%(?!2[13-9A-CF]|3[ABDF]|40|5[BD])[0-9A-F]{2}")
 """Escapes, in upper case, of other characters than the reserved ones and `%`."""
@@ -48,7 +52,14 @@ def _meaning(found: "re.Match[bytes]") -> bytes:
 
 def plain_escapes(path: bytes) -> bytes:
     """Decode the escapes of unreserved characters, and write the others in upper case."""
-    return _ESCAPE.sub(_meaning, path) if _PERCENT in path else path
+    return _UNSETTLED.sub(_meaning, path) if _PERCENT in path else path
+
+
+def _is_ambiguous(plain: bytes) -> bool:
+    """Tell whether servers disagree on a path whose escapes were decoded once: in `%2%65` those that leave the half
+    escape alone find `%2e`, and those that decode once more a dot.
+    """
+    return b"%00" in plain or _UNSETTLED.search(plain) is not None
 
 
 def decode_path(path: bytes) -> bytes:
@@ -89,9 +100,12 @@ def clean(path: bytes) -> tuple[bytes, bytes] | None:
     """
     plain = plain_escapes(path)
     cleaned = resolve_dots(_EMPTY_SEGMENTS.sub(b"/", plain), stays_at_root=True)
-    if cleaned is None or b"%00" in plain or plain_escapes(plain) != plain or has_dot_segments(cleaned):
+    if cleaned is None or _is_ambiguous(plain):
         return None
-    return _EMPTY_SEGMENTS.sub(b"/", _SLASHES.sub(b"/", cleaned)), cleaned
+    slashed = _SLASHES.sub(b"/", cleaned)
+    if _DOT_SEGMENT.search(slashed) is not None:
+        return None
+    return _EMPTY_SEGMENTS.sub(b"/", slashed), cleaned
 
 
 def has_bad_escape(path: bytes) -> bool:
@@ -107,8 +121,7 @@ def normalize(path: bytes, mode: PathNormalization) -> tuple[bytes, bytes] | Non
     plain = plain_escapes(path)
     if mode == "off":
         return plain, path
-    if b"%00" in plain or plain_escapes(plain) != plain:
-        # In `%2%65` servers that leave the half escape alone find `%2e`, and those that decode once more a dot.
+    if _is_ambiguous(plain):
         return None
     slashed = _SLASHES.sub(b"/", plain)
     merged = _EMPTY_SEGMENTS.sub(b"/", slashed)
