@@ -244,6 +244,15 @@ async def test_an_answer_without_predictions_is_a_502(raw: bytes) -> None:
         assert answer.status == 502
 
 
+@pytest.mark.parametrize("count", [float("inf"), float("nan"), -1, 1 << 60, "3", None])
+def test_what_is_no_number_of_tokens_counts_nothing(count: Any) -> None:
+    usage = Usage()
+    usage.add({"prompt_tokens": count, "completion_tokens": 2})
+    assert usage.tokens["total_tokens"] == 2
+    told = {"predictions": [{"embeddings": {"values": [], "statistics": {"token_count": count}}}]}
+    assert embeddings_told(json.dumps(told).encode(), "m")[1]["total_tokens"] == 0
+
+
 def account(url: str, **fields: Any) -> str:
     known = {"client_email": "a@shop.example", "private_key": PEM, "private_key_id": "k", "token_uri": f"{url}/token"}
     return json.dumps({"type": "service_account", **known, **fields})

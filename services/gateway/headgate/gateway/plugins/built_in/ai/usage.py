@@ -2,13 +2,15 @@
 
 import json
 import re
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 from headgate.gateway.plugins.built_in.ai.events import Events, data_of
 
 _HEAD: Final = 1 << 20
 _TAIL: Final = 16 << 10
 """Bytes of an answer that are kept: from its beginning, and where it is longer from its end."""
+_MAX_COUNT: Final = 1 << 53
+"""JSON of Python has `Infinity` too, and numbers of thousands of digits."""
 _MAX_TEXT: Final = 512 << 10
 """Characters of an answer that loggers get."""
 _USAGE: Final = re.compile(rb'"usage"\s*+:\s*+(?=\{)')
@@ -17,6 +19,11 @@ _NAMES: Final = {
     "completion_tokens": ("output_tokens", "outputTokens"),
     "total_tokens": ("totalTokens",),
 }
+
+
+def is_count(value: Any) -> TypeGuard[float]:
+    """Tell whether something is a number of tokens."""
+    return isinstance(value, int | float) and 0 <= value <= _MAX_COUNT
 
 
 class Usage:
@@ -36,7 +43,7 @@ class Usage:
         """Take what a provider says; Anthropic says it in two parts."""
         if not isinstance(raw, dict):
             return
-        numbers = {name: value for name, value in raw.items() if isinstance(value, int | float) and value >= 0}
+        numbers = {name: value for name, value in raw.items() if is_count(value)}
         self.raw.update({name: value for name, value in numbers.items() if value or name not in self.raw})
         before = self.tokens.get("total_tokens", 0)
         for name, others in _NAMES.items():

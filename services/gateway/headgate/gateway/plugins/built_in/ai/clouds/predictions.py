@@ -8,6 +8,7 @@ from typing import Any
 
 from headgate.gateway.plugins.built_in.ai.anthropic.requests import Unconvertible
 from headgate.gateway.plugins.built_in.ai.bodies import Body
+from headgate.gateway.plugins.built_in.ai.usage import is_count
 
 
 def predictions_asked(body: Body) -> Body:
@@ -36,7 +37,7 @@ def embeddings_told(raw: bytes, model: str) -> tuple[bytes, dict[str, int]]:
             raise ValueError(f"prediction {index} has no values")
         statistics = found.get("statistics")
         count = statistics.get("token_count") if isinstance(statistics, dict) else 0
-        tokens += int(count) if isinstance(count, int | float) else 0
+        tokens += int(count) if is_count(count) else 0
         data.append({"object": "embedding", "index": index, "embedding": values})
     usage = {"prompt_tokens": tokens, "total_tokens": tokens}
     return json.dumps({"object": "list", "data": data, "model": model, "usage": usage}).encode(), usage
