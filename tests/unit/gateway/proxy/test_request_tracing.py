@@ -347,6 +347,29 @@ def test_many_blanks_within_a_value_take_no_more_than_one_look_at_each(name: str
 
 
 @pytest.mark.parametrize(
+    ("states", "kept"),
+    [
+        (["v=1, w@t=a b"], {"v": "1", "w@t": "a b"}),
+        (["v=1", "", " ,w=2,"], {"v": "1", "w": "2"}),
+        (["v=1,v=2"], {}),
+        (["V=1"], {}),
+        (["v"], {}),
+        (["v=" + "1" * 257], {}),
+        (["v=1=2"], {}),
+        ([",".join(f"v{number}=1" for number in range(33))], {}),
+    ],
+)
+def test_state_that_is_wrong_is_left_out_and_not_logged(
+    states: list[str], kept: dict[str, str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Else a client writes what it likes to the log of the gateway."""
+    lines = "".join(f"tracestate: {each}\r\n" for each in states)
+    found = Propagation().read(f"traceparent: {SAMPLED.decode()}\r\n{lines}".encode())
+    assert found is not None
+    assert (dict(found.trace_state), caplog.records) == (kept, [])
+
+
+@pytest.mark.parametrize(
     "lines",
     [
         "b3: nonsense\r\n",

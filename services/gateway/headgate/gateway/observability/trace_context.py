@@ -16,6 +16,12 @@ _BLANKS: Final = b" \t"
 _PARENTS: Final = re.compile(rb"(?im)^traceparent:([^\r\n]*)\r\n")
 _STATES: Final = re.compile(rb"(?im)^tracestate:([^\r\n]*)\r\n")
 _PARENT: Final = re.compile(rb"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
+_MEMBER: Final = re.compile(
+    rb"(?:[a-z][_0-9a-z*/-]{0,255}|[a-z0-9][_0-9a-z*/-]{0,240}@[a-z][_0-9a-z*/-]{0,13})"
+    rb"=[\x20-\x2b\x2d-\x3c\x3e-\x7e]{0,255}[\x21-\x2b\x2d-\x3c\x3e-\x7e]"
+)
+_MAX_MEMBERS: Final = 32
+"""Of `tracestate` (section 3.3.1.1)."""
 _B3: Final = re.compile(rb"(?im)^b3:([^\r\n]*)\r\n")
 _B3_VALUE: Final = re.compile(rb"((?:[0-9a-f]{16}){1,2})-([0-9a-f]{16})(?:-([01d])(?:-[0-9a-f]{16})?)?", re.IGNORECASE)
 _B3_MULTI: Final = re.compile(rb"(?im)^x-b3-(traceid|spanid|parentspanid|sampled|flags):([^\r\n]*)\r\n")
@@ -38,9 +44,20 @@ def _read_w3c(lines: bytes) -> SpanContext | None:
     version, trace_id, span_id, flags, rest = found.groups()
     if version == b"ff" or (version == b"00" and rest):
         return None
-    state = TraceState.from_header([value.decode("latin-1") for value in _values(_STATES, lines)])
-    context = SpanContext(int(trace_id, 16), int(span_id, 16), True, TraceFlags(int(flags, 16) & 3), state)
+    flag = TraceFlags(int(flags, 16) & 3)
+    context = SpanContext(int(trace_id, 16), int(span_id, 16), True, flag, _read_state(lines))
     return context if context.is_valid else None
+
+
+def _read_state(lines: bytes) -> TraceState:
+    """Read `tracestate`; empty if anything of it is not as it should be. OpenTelemetry would write that to the log, as
+    long as a client makes it, for each request.
+    """
+    members = [part.strip(_BLANKS) for value in _values(_STATES, lines) for part in value.split(b",")]
+    pairs = [member.decode("latin-1").partition("=") for member in members if member]
+    entries = {key: value for key, _, value in pairs}
+    is_right = len(entries) == len(pairs) <= _MAX_MEMBERS and all(map(_MEMBER.fullmatch, filter(None, members)))
+    return TraceState(list(entries.items()) if is_right else None)
 
 
 def _write_w3c(lines: bytes, context: SpanContext, keeps_state: bool) -> bytes:
