@@ -121,3 +121,12 @@ async def test_a_header_for_the_upstream_stands_in_the_place_of_the_clients() ->
     asking = request("/p", [("X-Role", "admin")])
     assert await asked(chain(("ext-authz", {"upstream": "u"}), services=services), asking) is None
     assert asking.headers.get_all("X-Role") == ["user"]
+
+
+@pytest.mark.parametrize("given", ["role=admin", "%72ole=admin", "rol%65=admin&role=x", "role"])
+async def test_a_parameter_of_the_service_stands_in_the_place_of_the_clients(given: str) -> None:
+    """However its name is written: upstreams decode it, and most take the first one."""
+    said = allowed(query_parameters_to_set=[{"key": "role", "value": "a user"}], query_parameters_to_remove=["a debug"])
+    asking = request(f"/p?{given}&a=1&a+debug=1&a%20debug=2")
+    assert await asked(chain(("ext-authz", {"upstream": "u"}), services=answering(framed(said))), asking) is None
+    assert asking.query == "a=1&role=a%20user"

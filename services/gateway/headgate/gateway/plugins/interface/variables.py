@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Final
-from urllib.parse import quote
+from urllib.parse import quote, unquote_plus
 
 from headgate.common.plugins.variables import field_of_body
 from headgate.gateway.plugins.interface.headers import Headers
@@ -176,8 +176,12 @@ def query_value(query: str, name: str) -> str | None:
 
 
 def without_query_value(query: str, name: str) -> str:
-    """Return a query without a parameter."""
-    return "&".join(part for part in query.split("&") if part.partition("=")[0] != name)
+    """Return a query without a parameter, however its name is escaped: an upstream decodes it."""
+    return "&".join(part for part in query.split("&") if name not in _readings(part.partition("=")[0]))
+
+
+def _readings(key: str) -> tuple[str, ...]:
+    return (key, unquote_plus(key)) if "%" in key or "+" in key else (key,)
 
 
 def cookie_value(cookies: str, name: str) -> str | None:

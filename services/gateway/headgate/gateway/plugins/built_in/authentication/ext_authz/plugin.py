@@ -99,11 +99,10 @@ class ExtAuthz(Plugin[ExtAuthzConfig]):
                 request.headers.remove(name)
         query = request.query
         for one in passed.query_parameters_to_set:
-            key = quote(one.key, safe="")
-            query = without_query_value(query, key)
-            query += f"{'&' if query else ''}{key}={quote(one.value, safe='')}"
+            query = without_query_value(query, one.key)
+            query += f"{'&' if query else ''}{quote(one.key, safe='')}={quote(one.value, safe='')}"
         for name in passed.query_parameters_to_remove:
-            query = without_query_value(query, quote(name, safe=""))
+            query = without_query_value(query, name)
         request.query = query
 
 
