@@ -302,6 +302,15 @@ async def test_a_connection_for_a_host_with_another_tls_option_is_misdirected() 
     assert found == [200, 421, 421, 200]
 
 
+async def test_a_gateway_of_another_cluster_asks_for_all_hosts_by_one_connection() -> None:
+    modern = resource("TLSOption", "modern", {"minVersion": "VersionTLS13"})
+    one = route(rule("Host(`one.test`)"), spec={"tls": {"options": {"name": "modern"}}})
+    async with world("web") as made:
+        made.proxy.apply(modern, one)
+        got = await made.proxy.proxy.secure(server_name="127.0.0.1", host="one.test", headgate_hop="1")
+        assert got.status == 200
+
+
 @pytest.mark.parametrize(
     ("second", "is_kept"), [({"name": "modern"}, True), ({"name": "ancient"}, False), (None, False)]
 )

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Final
 
 from headgate.common.perl_patterns import PatternTooCostly
 from headgate.gateway.proxy.context import ProxyContext
-from headgate.gateway.proxy.heads.forward import nginx_lines
+from headgate.gateway.proxy.heads.forward import came_by_hop, nginx_lines
 from headgate.gateway.proxy.heads.paths import clean, has_bad_escape, is_plain, normalize
 from headgate.gateway.proxy.policies import RoutePolicies
 from headgate.gateway.proxy.seam import NeedsBody, RouteTarget
@@ -139,12 +139,13 @@ def _apply(exchange: "Exchange", context: ProxyContext, policies: RoutePolicies)
 
 def _read_as_traefik(exchange: "Exchange", context: ProxyContext) -> bool:
     """Make of a request what Traefik's entry points make of it; False: it was refused."""
-    config, tls = context.config, exchange.client.peer.tls
-    if tls is not None and not tls.suits(exchange.fields.host.decode("latin-1")):
+    config, tls, fields = context.config, exchange.client.peer.tls, exchange.fields
+    if tls is not None and not tls.suits(fields.host.decode("latin-1")) and not came_by_hop(fields):
+        # Gateways of other clusters send requests for all hosts by the same connections, and name none.
         exchange.refuse(421, MISDIRECTED)
         return False
-    exchange.fields.traefik_forwarding = config
-    exchange.change_lines(exchange.fields.lines)
+    fields.traefik_forwarding = config
+    exchange.change_lines(fields.lines)
     path, mark, query = exchange.target.partition(b"?")
     if b";" in query:
         # Before plugins see it: what they let in by one reading must not reach the upstream by another.
