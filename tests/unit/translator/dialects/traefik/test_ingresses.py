@@ -59,6 +59,15 @@ def test_what_a_service_says_wrongly_closes_its_paths(of_service: Any, reason: s
     assert reason in [each for each, _ in annotated(of_service).refused()]
 
 
+@pytest.mark.parametrize("backend", [{"name": "", "port": {"number": 80}}, {"name": "web", "port": {"number": 70000}}])
+def test_a_backend_that_no_service_can_be_is_said_at_its_field(backend: Any) -> None:
+    one = ingress("one", host="a.test", annotations={f"{PREFIX}router.priority": "7"})
+    one["spec"]["rules"][0]["http"]["paths"][0]["backend"]["service"] = backend
+    said = [field or "" for _, _, field in Routes(one, service()).said()]
+    assert said
+    assert all(field.startswith("spec.rules[0].http.paths[0].backend.service") for field in said)
+
+
 def test_options_of_tls_that_are_not_there_let_no_client_in() -> None:
     made = annotated(entrypoints="websecure", tls="true", tls__options="default-lost@kubernetescrd")
     assert [reason for reason, _ in made.refused()] == ["TLSOptionNotFound"]

@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from pydantic import ValidationError
+
 from headgate.common.problems import Problem
 from headgate.common.table import Timeouts, TlsPolicy
 from headgate.translator.annotations.reading import Reading
@@ -163,6 +165,10 @@ class _Reading:
         self._made = self._made._replace(uses=self._made.uses + made.uses)
         try:
             written = _load_balancer(path, said, reading.group("cookie"))
+        except ValidationError:
+            # No Service has such a name or port, of which the Ingress itself hears.
+            return PathRouting(places, priority, refusal=f"{field} cannot be read")
+        try:
             lookups = self._lookups
             upstream, timeouts = upstream_of(written, lookups.cluster, namespace, lookups, is_annotated=True)
             stickiness = stickiness_of(written.sticky, f"{namespace}-{path.service}-{path.port}", names="url")
