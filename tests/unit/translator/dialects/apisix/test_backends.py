@@ -406,3 +406,8 @@ def test_a_registry_that_cannot_be_asked_is_said_to_both_objects(discovery: Any)
     table = Translated(to_upstreams("ext"), upstream("ext", discovery=discovery))
     assert table.errors("ext") == ["spec.discovery"]
     assert table.errors("route") == ["spec.http[0].upstreams[0].name"]
+
+
+def test_a_weight_that_no_table_can_have_is_said_at_its_field() -> None:
+    table = Translated(to(backend(weight=1_000_001)))
+    assert table.errors() == ["spec.http[0].backends[0].weight"]

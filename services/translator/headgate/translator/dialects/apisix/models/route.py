@@ -67,7 +67,9 @@ class Backend(Model):
     resolve_granularity: Granularity = Field(
         default="endpoint", description="endpoint, the default: the Service's pods; service: its cluster IP."
     )
-    weight: int | None = Field(default=None, ge=0, description="Share among the rule's backends; 100 by default.")
+    weight: int | None = Field(
+        default=None, ge=0, le=1_000_000, description="Share among the rule's backends; 100 by default."
+    )
     subset: str = Field(default="", description="Name of a subset of the ApisixUpstream of the Service's name.")
 
 
@@ -75,7 +77,9 @@ class UpstreamReference(Model):
     """An ApisixUpstream in the same namespace that has nodes of its own."""
 
     name: Name = Field(description="Name of the ApisixUpstream.")
-    weight: int | None = Field(default=None, ge=0, description="Share among the rule's backends; 100 by default.")
+    weight: int | None = Field(
+        default=None, ge=0, le=1_000_000, description="Share among the rule's backends; 100 by default."
+    )
 
 
 class KeyAuth(Model):
