@@ -52,6 +52,29 @@ def test_query_values_are_decoded(query: str, name: bytes, value: bytes | None) 
 
 
 @pytest.mark.parametrize(
+    ("query", "values", "split"),
+    [
+        ("a=1&b=2&%61=3&a", [b"1", b"3", b""], [b"1", b"3", b""]),
+        ("a=1;b=2;a=3", [b"1;b=2;a=3"], [b"1", b"3"]),
+        ("b=2;a=3", [], [b"3"]),
+        ("b", [], []),
+    ],
+)
+def test_all_values_of_a_parameter_are_found(query: str, values: list[bytes], split: list[bytes]) -> None:
+    facts = request_facts(f"/?{query}")
+    assert (facts.query_values(b"a"), facts.query_values(b"a", True)) == (values, split)
+    facts.change_query(b"a=9")
+    assert (facts.query_values(b"a"), facts.query_values(b"a", True)) == ([b"9"], [b"9"])
+
+
+@pytest.mark.parametrize("semicolons", [False, True])
+def test_a_query_is_read_once_for_all_routes(semicolons: bool) -> None:
+    """Reading thousands of parameters takes milliseconds, and each route of a host may ask for one."""
+    facts = request_facts("/?a=1;b=2")
+    assert facts.query_values(b"a", semicolons) is facts.query_values(b"a", semicolons)
+
+
+@pytest.mark.parametrize(
     ("cookies", "name", "value"),
     [
         (["a=1; b=2"], b"b", b"2"),

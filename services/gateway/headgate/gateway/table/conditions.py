@@ -17,7 +17,6 @@ from functools import lru_cache
 from headgate.common.table import AllOf, AnyOf, Compare, Condition, Not, Operator, Subject
 from headgate.gateway.errors import BadMatch
 from headgate.gateway.model.patterns import compile_pattern
-from headgate.gateway.proxy.heads.body_fields import read_values
 from headgate.gateway.proxy.heads.facts import RequestFacts
 from headgate.gateway.proxy.heads.paths import decode_path
 
@@ -170,7 +169,7 @@ def _compile_any_value(compare: Compare, field: str) -> Decide:
     test = _compile_test(compare, field)
     name = compare.name.encode()
     if compare.semicolons:
-        return lambda facts: any(map(test, read_values(facts.query.replace(b";", b"&"), name)))
+        return lambda facts: any(map(test, facts.query_values(name, True)))
     if compare.subject is Subject.QUERY:
         return lambda facts: any(map(test, facts.query_values(name)))
     folded = name.lower()
@@ -220,7 +219,7 @@ def subject_getter(compare: Compare) -> Get:
             folded = name.lower()
             return lambda facts: facts.header(folded)
         case Subject.QUERY if compare.semicolons:
-            return lambda facts: next(iter(read_values(facts.query.replace(b";", b"&"), name)), None)
+            return lambda facts: next(iter(facts.query_values(name, True)), None)
         case Subject.QUERY:
             return lambda facts: facts.query_value(name)
         case Subject.COOKIE:

@@ -84,10 +84,21 @@ def read_pairs(text: bytes, limit: int) -> dict[bytes, bytes]:
     return found
 
 
-def read_values(text: bytes, name: bytes) -> list[bytes]:
-    """Return the values of one name in such text."""
-    pairs = (part.partition(b"=") for part in text.split(b"&") if part)
-    return [_decoded(value) for key, _, value in pairs if _decoded(key) == name]
+def read_values(text: bytes) -> dict[bytes, list[bytes]]:
+    """Read the same text: all values of each name."""
+    found: dict[bytes, list[bytes]] = {}
+    for part in text.split(b"&"):
+        if not part:
+            continue
+        cut = part.find(b"=")
+        name = _decoded(part if cut < 0 else part[:cut])
+        value = b"" if cut < 0 else _decoded(part[cut + 1 :])
+        known = found.get(name)
+        if known is None:
+            found[name] = [value]
+        else:
+            known.append(value)
+    return found
 
 
 def _kind_of(content_type: bytes) -> bytes:
@@ -99,9 +110,9 @@ def _is_json(kind: bytes) -> bool:
 
 
 def _decoded(text: bytes) -> bytes:
-    if b"+" in text:
+    if text.find(b"+") >= 0:
         text = text.replace(b"+", b" ")
-    return unquote_to_bytes(text) if b"%" in text else text
+    return unquote_to_bytes(text) if text.find(b"%") >= 0 else text
 
 
 def _read_parts(content_type: bytes, body: bytes) -> dict[str, str]:

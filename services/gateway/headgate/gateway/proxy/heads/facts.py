@@ -33,6 +33,8 @@ class RequestFacts:
         "_cookies",
         "_folded",
         "_parameters",
+        "_split_values",
+        "_values",
         "backend",
         "body",
         "chosen",
@@ -79,6 +81,10 @@ class RequestFacts:
         self._folded: bytes = b""
         """The lines in lower case behind a CRLF; offsets are two more than in `lines`."""
         self._parameters: dict[bytes, bytes] | None = None
+        self._values: dict[bytes, list[bytes]] | None = None
+        """All values of each parameter."""
+        self._split_values: dict[bytes, list[bytes]] | None = None
+        """The same with `;` between parameters too."""
         self._cookies: dict[bytes, bytes] | None = None
         self._body_fields: BodyFields | None = None
 
@@ -93,6 +99,8 @@ class RequestFacts:
         self.query = query
         self.target = self.target.partition(b"?")[0] + b"?" + query
         self._parameters = None
+        self._values = None
+        self._split_values = None
 
     def header(self, name: bytes) -> bytes | None:
         """Return the value of a field by its name in lower case, several joined by `, `; None if there is none.
@@ -157,9 +165,19 @@ class RequestFacts:
             found = self._parameters = read_pairs(self.query, -1)
         return found.get(name)
 
-    def query_values(self, name: bytes) -> list[bytes]:
-        """Return all values of a query parameter, as `query_value` does the first."""
-        return read_values(self.query, name)
+    def query_values(self, name: bytes, semicolons: bool = False) -> list[bytes]:
+        """Return all values of a query parameter, as `query_value` does the first; `semicolons` separate parameters
+        too, as Traefik has it.
+        """
+        splits = semicolons and self.query.find(b";") >= 0
+        found = self._split_values if splits else self._values
+        if found is None:
+            found = read_values(self.query.replace(b";", b"&") if splits else self.query)
+            if splits:
+                self._split_values = found
+            else:
+                self._values = found
+        return found.get(name) or []
 
     def cookie(self, name: bytes) -> bytes | None:
         """Return the first value of a cookie as sent, quotes included (RFC 6265 section 5.4); None if there is none."""
