@@ -5,6 +5,7 @@ while a fragment refers to them. Entries go into the `TableImage`, which holds t
 """
 
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import TypeVar
 
 from headgate.common.problems import Problem
@@ -95,7 +96,7 @@ class Assembly:
             self._put(listener)
         self.owners = HostOwners(self._claimants, self._sharing, boundaries)
         of_ports = self._entry_listeners, self._own_listeners
-        self._stream_hosts = StreamHosts(self._claimants, self.owners, of_ports)
+        self._stream_hosts = partial(StreamHosts, self._claimants, self.owners, of_ports)
         self._lost: dict[Place, Mapping[ObjectRef, tuple[Problem, ...]]] = {}
         self._streams: dict[StreamPort, frozenset[str]] = {}
         self._dirty_hosts: dict[str, None] = {}
@@ -303,7 +304,7 @@ class Assembly:
 
     def _assemble_port(self, port: StreamPort) -> None:
         routes, lost = award_port(
-            port, self._claimants.fragments_of(self._claimants.of_port.of(port)), self._sharing, self._stream_hosts
+            port, self._claimants.fragments_of(self._claimants.of_port.of(port)), self._sharing, self._stream_hosts()
         )
         self._set_lost(("port", str(port)), lost)
         keys = frozenset(route.key for route in routes)
@@ -379,7 +380,7 @@ class Assembly:
             lost["name", name] = self._award_name(name, users, fragment).lost
         for port in claimed_ports(before) | claimed_ports(fragment):
             claimants = [*self._claimants.others(self._claimants.of_port.of(port), ref), fragment]
-            lost["port", str(port)] = award_port(port, claimants, self._sharing, self._stream_hosts).lost
+            lost["port", str(port)] = award_port(port, claimants, self._sharing, self._stream_hosts()).lost
         for credential in credential_names(fragment):
             users = [*self._claimants.others(self._claimants.of_credential.of(credential), ref), fragment]
             lost["credential", str(credential)] = award_credential(credential, users)

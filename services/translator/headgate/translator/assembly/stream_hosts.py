@@ -5,18 +5,18 @@ Traefik on entry points leave the names of hosts over TLS to these, as Traefik d
 that came later: they would take the connections of a stream that was there.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from headgate.common.problems import Problem, Severity
 from headgate.translator.assembly.claimants import Claimants
 from headgate.translator.assembly.host_owners import HostOwners
 from headgate.translator.assembly.streams import STREAM_CONFLICT, PortListeners, hosts_of_stream, keys_on_port
-from headgate.translator.fragments.fragment import Fragment, StreamClaim
+from headgate.translator.fragments.fragment import Fragment, StreamClaim, StreamPort
 from headgate.translator.manifests.reading import shown
 
 
 class StreamHosts:
-    """What hosts have to say about streams.
+    """What hosts have to say about the streams of a port, while these are awarded: it remembers which hosts there are.
 
     Args:
         claimants: who claims what.
@@ -29,11 +29,21 @@ class StreamHosts:
         self._hosts = claimants.of_host
         self._owners = owners
         self._listeners = tuple(listeners)
+        self._found: dict[tuple[StreamPort, bool], Mapping[str, Sequence[str]]] = {}
+
+    def _at(self, claim: StreamClaim) -> Mapping[str, Sequence[str]]:
+        """Return the hosts that have such connections as a stream, each with its keys."""
+        is_tls = claim.route.protocol == "tls"
+        found = self._found.get((claim.port, is_tls))
+        if found is None:
+            found = keys_on_port(claim.port, self._hosts.used, self._listeners, is_tls=is_tls)
+            self._found[claim.port, is_tls] = found
+        return found
 
     def refuse(self, claim: StreamClaim, fragment: Fragment) -> Problem | None:
         """Say whether a stream route would take connections of a host that an older object of others has."""
         identity = fragment.identity
-        for host in hosts_of_stream(claim, self._hosts.used, self._listeners):
+        for host in hosts_of_stream(claim, self._at(claim)):
             ownership = self._owners.of_host(host, [fragment])
             owner = ownership.owner
             if owner is not None and ownership.rank(identity) and owner.seniority < identity.seniority:
@@ -45,7 +55,7 @@ class StreamHosts:
         """Return a claim without the server names that it leaves to hosts, None if none is left, and what is said."""
         if not claim.gives_way or not claim.port.port:
             return claim, None
-        at = keys_on_port(claim, self._hosts.used, self._listeners)
+        at = self._at(claim)
         hosts = {name for name in claim.route.server_names if self._yields(fragment, name, at.get(name, ()))}
         return self._without(claim, hosts) if hosts else (claim, None)
 

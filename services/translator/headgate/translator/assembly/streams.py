@@ -95,35 +95,33 @@ def hosts_taken_by(name: str, hosts: Iterable[str]) -> Iterable[str]:
     )
 
 
-def hosts_of_stream(claim: StreamClaim, used: Iterable[str], listeners: Iterable[PortListeners]) -> Iterator[str]:
-    """Yield the hosts on the listeners of a port whose connections a stream route would take.
-
-    Args:
-        claim: of the stream route.
-        used: all hosts that objects have to do with.
-        listeners: of entry points, and those that objects open.
+def hosts_of_stream(claim: StreamClaim, names: Collection[str]) -> Iterator[str]:
+    """Yield the hosts whose connections a stream route would take; `names` are those that have its kind of connections
+    on its port.
     """
-    route = claim.route
-    if claim.port.place:  # An object's own addresses, where it alone says what its listeners have.
-        return
-    names: Collection[str] = dict.fromkeys(map(name_of, used))
-    if claim.port != HTTPS:
-        names = keys_on_port(claim, used, listeners)
-    if route.protocol != "tls":
+    if claim.route.protocol != "tls":
         yield from names
-    for name in route.server_names:
+    for name in claim.route.server_names:
         yield from (host for host in hosts_taken_by(name, names) if claim.port == HTTPS or host in names)
 
 
-def keys_on_port(claim: StreamClaim, used: Iterable[str], listeners: Iterable[PortListeners]) -> dict[str, list[str]]:
-    """Return the hosts on the listeners that have a stream route's connections, each with its keys there; the arguments
-    are those of `hosts_of_stream`.
+def keys_on_port(
+    port: StreamPort, used: Iterable[str], listeners: Iterable[PortListeners], *, is_tls: bool
+) -> dict[str, list[str]]:
+    """Return the hosts that have connections of a port, each with its keys.
+
+    Args:
+        port: of streams.
+        used: keys of all hosts that objects have to do with.
+        listeners: of entry points, and those that objects open.
+        is_tls: connections over TLS, else plain ones.
     """
-    is_tls = claim.route.protocol == "tls"
-    here = frozenset(key for each in listeners for key in each.on_port(claim.port, is_tls=is_tls))
     found: dict[str, list[str]] = {}
-    for key in used if here else ():
-        if not here.isdisjoint(HostKey.read(key).listeners):
+    if port.place:  # An object's own addresses, where it alone says what its listeners have.
+        return found
+    here = frozenset(key for each in listeners for key in each.on_port(port, is_tls=is_tls))
+    for key in used if here or port == HTTPS else ():
+        if port == HTTPS or not here.isdisjoint(HostKey.read(key).listeners):
             found.setdefault(name_of(key), []).append(key)
     return found
 

@@ -10,7 +10,9 @@ from fakes.translator.traefik import route as http_route
 from fakes.translator.traefik import rule as http_rule
 from fakes.translator.traefik_streams import ENTRY_POINTS, Streams, resource, rule, tcp
 from headgate.common.table import AllOf, BackendTls, Compare, Operator, Subject
+from headgate.translator.assembly.entry_listeners import EntryListeners
 from headgate.translator.composition import DIALECTS
+from headgate.translator.fragments.fragment import StreamPort
 from headgate.translator.translation import Translation
 from headgate.translator.world.settings import DEFAULT_SETTINGS
 
@@ -427,3 +429,20 @@ def test_a_stream_is_judged_again_when_its_host_has_another_owner_elsewhere() ->
         assert condition is not None
         served.append(condition.is_accepted)
     assert served == [True, False]
+
+
+def test_hosts_of_a_port_are_looked_up_once_for_all_of_its_streams(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With hundreds of streams beside thousands of hosts each change would take many seconds."""
+    look_up, counts = EntryListeners.on_port, []
+
+    def counting(self: EntryListeners, port: StreamPort, *, is_tls: bool) -> frozenset[str]:
+        counts[-1] += 1
+        return look_up(self, port, is_tls=is_tls)
+
+    monkeypatch.setattr(EntryListeners, "on_port", counting)
+    for number in (1, 9):
+        counts.append(0)
+        Streams(
+            *(tcp(rule(f"HostSNI(`{each}.com`)"), name=f"s{each}", entryPoints=DB, tls=TLS) for each in range(number))
+        )
+    assert counts[0] == counts[1]
