@@ -143,3 +143,29 @@ async def test_an_answer_that_takes_too_long_is_given_up_and_others_wait(monkeyp
         assert {one.status for one in answers} == {503}
         assert details[:4] == ["headgate plan took more than 0.01 s"] * 4
         assert all("answered one by one" in detail for detail in details[4:])
+
+
+async def test_an_answer_that_is_too_large_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commands, "MAX_ANSWER", 200_000)
+    items = [{**ingress(f"web-{number}", path="LONG"), "status": {}} for number in range(40)]
+    asked = written({"kind": "List", "metadata": {}, "long": "TEXT", "items": items})
+    asked = asked.replace('"TEXT"', f"&long {'x' * 10_000}").replace('"LONG"', "*long ")
+    async with console(*BASE) as made:
+        answer = await post(made, "/api/v1/audit", asked)
+        assert answer.status == 400
+        assert "more than 200,000 bytes" in json.loads(answer.body)["detail"]
+
+
+async def test_a_password_in_the_url_of_the_bus_is_not_among_the_flags(monkeypatch: pytest.MonkeyPatch) -> None:
+    started = asyncio.create_subprocess_exec
+    flags: list[str] = []
+
+    async def start(*words: str, **more: Any) -> asyncio.subprocess.Process:
+        flags.extend(words)
+        return await started(*words, **more)
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", start)
+    async with console(*BASE) as made:
+        assert (await post(made, "/api/v1/plan", written(BASE[0]))).status == 200
+        assert flags[-1] == "--table=default"
+        assert not any("nats://" in flag for flag in flags)

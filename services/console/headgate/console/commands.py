@@ -28,8 +28,11 @@ MEMORY_BYTES: Final = 4 * 1024**3
 """Of address space of a process that answers."""
 NICENESS: Final = 10
 """Whatever else runs on the machine goes first."""
+MAX_ANSWER: Final = 32 * 1024 * 1024
+"""Bytes that a command may say: names of YAML that stand for long texts make much of a small file."""
 _MAX_WAITING: Final = 4
 _MAX_ERROR: Final = 2000
+_PIECE: Final = 64 * 1024
 _MANIFESTS: Final = "manifests.yaml"
 
 
@@ -43,7 +46,7 @@ class Commands:
 
     def __init__(self, settings: StoreSettings, table: str) -> None:
         self._environment = _variables(settings)
-        self._about_stores = (f"--table={table}", f"--nats-url={settings.nats_url}")
+        self._table = f"--table={table}"
         # In images nothing else can be written.
         self._folder = settings.data_dir.absolute() if os.access(settings.data_dir, os.W_OK) else None
         self._turn = asyncio.Lock()
@@ -58,7 +61,7 @@ class Commands:
             OperationError: there is no command here.
         """
         flags = [*([f"--cluster={cluster}"] if cluster else ()), *(["--prune"] if prune else ())]
-        return await self._ask(["plan", _MANIFESTS, *flags, *self._about_stores], manifests)
+        return await self._ask(["plan", _MANIFESTS, *flags, self._table], manifests)
 
     async def audit(self, manifests: bytes) -> dict[str, Any]:
         """Return what becomes of each annotation and field, as `headgate audit --json` says it.
@@ -71,7 +74,7 @@ class Commands:
         self, method: str, url: str, headers: Sequence[tuple[str, str]], client: str, revision: str
     ) -> dict[str, Any]:
         """Return what would become of a request by a table of the past; raises what `plan` does."""
-        words = ["explain", *(f"-H{name}: {value}" for name, value in headers), *self._about_stores]
+        words = ["explain", *(f"-H{name}: {value}" for name, value in headers), self._table]
         words += [f"--revision={revision}", *([f"--client={client}"] if client else ()), "--", method, url]
         return await self._ask(words)
 
@@ -111,7 +114,9 @@ class Commands:
             resource.prlimit(process.pid, resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
             resource.prlimit(process.pid, resource.RLIMIT_CPU, (_CPU_S, _CPU_S))
             async with asyncio.timeout(ANSWER_S):
-                said, errors = await process.communicate()
+                pipes = (process.stdout, process.stderr)
+                said, errors = await asyncio.gather(*(_read_all(process, pipe) for pipe in pipes))
+                await process.wait()
         except TimeoutError:
             raise StoresUnreachable(f"headgate {words[0]} took more than {ANSWER_S:g} s") from None
         finally:
@@ -119,6 +124,20 @@ class Commands:
                 process.kill()
                 await process.wait()
         return _read(words[0], said, errors.decode(errors="replace"), process.returncode)
+
+
+async def _read_all(process: asyncio.subprocess.Process, pipe: asyncio.StreamReader | None) -> bytes:
+    """Return all that a process says. Raises InvalidRequest if that is too much; the process is ended then."""
+    assert pipe is not None
+    found = bytearray()
+    while piece := await pipe.read(_PIECE):
+        if len(found) <= MAX_ANSWER:
+            found += piece
+        elif process.returncode is None:
+            process.kill()
+    if len(found) > MAX_ANSWER:
+        raise InvalidRequest(f"the answer has more than {MAX_ANSWER:,} bytes: ask about fewer objects at once")
+    return bytes(found)
 
 
 def _read(command: str, said: bytes, errors: str, code: int | None) -> dict[str, Any]:
@@ -142,6 +161,8 @@ def _variables(settings: StoreSettings) -> dict[str, str]:
     """Return the environment of a command that asks the stores that these settings say."""
     said: Mapping[str, Any] = {name: getattr(settings, name) for name in StoreSettings.model_fields}
     given = {name: value for name, value in said.items() if name in settings.model_fields_set and value is not None}
+    # Not as a flag: it may have a password in it, and everybody on the machine can read flags.
+    given["nats_url"] = settings.nats_url
     return {**os.environ, **{f"HEADGATE_{name.upper()}": _written(value) for name, value in given.items()}}
 
 
