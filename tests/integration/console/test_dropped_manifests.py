@@ -135,6 +135,30 @@ async def test_a_form_that_is_none_or_too_large_is_refused() -> None:
         assert (found.status, "too much" in found.text) == (400, True)
 
 
+@pytest.mark.parametrize(
+    "parts",
+    [
+        b"--x\r\nno header\r\n\r\n\r\n--x--\r\n",
+        b"--x\r\nContent-Disposition: form-data; name=_charset_\r\n\r\n" + b"u" * 40 + b"\r\n--x--\r\n",
+        b"--x\r\n" + b"a" * 10_000 + b": b\r\n\r\n\r\n--x--\r\n",
+        b"".join(b'--x\r\nContent-Disposition: form-data; name="%d"\r\n\r\n\r\n' % each for each in range(17)),
+    ],
+    ids=["no header", "a long charset", "a long header", "many fields"],
+)
+async def test_a_form_with_parts_that_no_browser_sends_is_refused(parts: bytes) -> None:
+    async with console(*BASE) as made:
+        found = await made.ask("POST", "/plan", data=parts, Content_Type="multipart/form-data; boundary=x")
+        assert (found.status, "the form cannot be read" in found.text) == (400, True)
+
+
+@pytest.mark.parametrize("field", ["manifests", "file"])
+async def test_a_form_shows_all_of_a_text_again_or_nothing(field: str) -> None:
+    text = f"# {'x' * 200_000}\nkind: Last\n"
+    async with console(*BASE) as made:
+        assert "xxxx" not in await drop(made, "/audit", **{field: text})
+        assert "kind: Last" in await drop(made, "/audit", **{field: text[190_000:]})
+
+
 async def test_an_answer_that_takes_too_long_is_given_up_and_others_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(commands, "ANSWER_S", 0.01)
     async with console(*BASE) as made:

@@ -4,6 +4,7 @@ import hmac
 from typing import Any, Final
 
 from aiohttp import BodyPartReader, web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from headgate.common.errors import StoreError
 from headgate.console.access.guard import FORM_TOKEN
@@ -14,7 +15,9 @@ from headgate.operations.errors import InvalidRequest, OperationError
 _SHOWN: Final = 300
 """Changes, findings and lines that a page lists."""
 _KEPT_TEXT: Final = 200_000
-"""Characters of what was dropped in that the form shows again."""
+"""Characters that the form shows again; nothing of a longer text, as half of it would be another question."""
+_MAX_FIELDS: Final = 16
+"""The forms have five."""
 Shown = dict[str, Any]
 
 
@@ -69,9 +72,12 @@ async def _read_form(request: web.Request) -> Shown:
     if request.method != "POST":
         return {}
     fields: Shown = {}
-    size = 0
+    size = count = 0
     try:
         async for part in await request.multipart():
+            count += 1
+            if count > _MAX_FIELDS:
+                raise InvalidRequest(f"the form cannot be read: it has more than {_MAX_FIELDS} fields")
             if not isinstance(part, BodyPartReader) or part.name is None:
                 continue
             content = bytearray()
@@ -81,8 +87,9 @@ async def _read_form(request: web.Request) -> Shown:
                     raise InvalidRequest(f"that is too much: at most {MAX_MANIFESTS:,} bytes")
                 content += chunk
             fields[part.name] = content.decode("utf-8", "replace")
-    except (ValueError, AssertionError) as error:
+    except (ValueError, AssertionError, RuntimeError, HttpProcessingError) as error:
         raise InvalidRequest(f"the form cannot be read: {error}") from None
     if not hmac.compare_digest(fields.pop("token", "").encode(), request[FORM_TOKEN].encode()):
         raise web.HTTPForbidden(text="this form is of another session: load the page again\n")
-    return {**fields, "text": fields.get("file") or fields.get("manifests", "")[:_KEPT_TEXT]}
+    text = fields.get("file") or fields.get("manifests", "")
+    return {**fields, "text": text if len(text) <= _KEPT_TEXT else ""}
