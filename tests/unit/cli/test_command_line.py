@@ -60,6 +60,7 @@ def test_version_is_that_of_the_distribution(capsys: pytest.CaptureFixture[str])
         (["check"], "Missing argument 'PATH...'"),
         (["check", "no/such/file.yaml"], "does not exist"),
         (["explain", "GET", "ftp://x/"], "is not a URL"),
+        (["explain", "GET", "http://[::1/"], "is not a URL"),
         (["explain", "GET", "http://x/", "-H", "Host"], "expected 'NAME: VALUE'"),
     ],
 )

@@ -166,6 +166,14 @@ async def test_a_request_of_the_past_is_explained_by_its_id(capsys: pytest.Captu
     assert json.loads(capsys.readouterr().out)["request"] == FAILED
 
 
+async def test_what_became_of_a_request_is_said_without_a_gateway_too(capsys: pytest.CaptureFixture[str]) -> None:
+    code, asked = await explain_past("id-1", "--admin-url", "http://127.0.0.1:9")
+    told = capsys.readouterr()
+    assert (code, asked) == (3, [])
+    assert "502 from the gateway, after 0.500 s" in told.out
+    assert "no gateway answers at http://127.0.0.1:9" in told.err
+
+
 async def test_a_request_that_the_console_does_not_know(capsys: pytest.CaptureFixture[str]) -> None:
     code, asked = await explain_past("id-2")
     assert (code, asked) == (1, [])

@@ -32,7 +32,9 @@ def test_what_is_pasted_is_read(text: str, method: str, url: str, headers: tuple
     assert (found.method, found.url, found.headers) == (method, url, headers)
 
 
-@pytest.mark.parametrize("text", ["", "curl", "curl -H nonsense http://a.example/", "a b c", "curl 'open", "ftp://a/"])
+@pytest.mark.parametrize(
+    "text", ["", "curl", "curl -H nonsense http://a.example/", "a b c", "curl 'open", "ftp://a/", "http://[::1/"]
+)
 def test_what_is_no_request_is_refused(text: str) -> None:
     with pytest.raises(InvalidRequest):
         read_request(text)

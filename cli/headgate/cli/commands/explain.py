@@ -148,6 +148,8 @@ def explain(
         if method or manifests:
             raise UsageMistake("--request-id says which request: leave METHOD, URL and --manifests out")
         past = find_request(request_id, server, nats_url, data_dir, table)
+        if not as_json:
+            print_request(past)  # before anything else is asked: from afar no gateway may answer
         method, url, client = past["method"], f"http://{past['host']}{past['path']}", client or past["client"]
     elif not url:
         raise UsageMistake("say which request: headgate explain METHOD URL, or --request-id ID")
@@ -165,8 +167,6 @@ def explain(
         said = {"request": past} if past is not None else {}
         print_json({**said, **explanation.model_dump(mode="json"), "objects": objects})
     else:
-        if past is not None:
-            print_request(past)
         print_explanation(explanation)
         for note in notes:
             click.echo(str(note))
@@ -174,7 +174,10 @@ def explain(
 
 
 def _parse_url(text: str) -> SplitResult:
-    url = urlsplit(text if "://" in text else f"http://{text}")
+    try:
+        url = urlsplit(text if "://" in text else f"http://{text}")
+    except ValueError:  # brackets that are no IPv6 address
+        url = urlsplit("")
     if url.scheme not in ("http", "https") or not url.netloc:
         raise UsageMistake(f"{text!r} is not a URL: expected http://HOST/PATH")
     return url

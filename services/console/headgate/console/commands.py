@@ -8,6 +8,7 @@ import asyncio
 import json
 import os
 import resource
+import signal
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -149,7 +150,12 @@ def _read(command: str, said: bytes, errors: str, code: int | None) -> dict[str,
     if isinstance(answer, dict):
         return answer
     lines = errors.strip().splitlines() or [f"headgate {command} ended with {code}"]
-    told = lines[-1].removeprefix("Error: ").removeprefix(f"headgate {command}: ")[:_MAX_ERROR]
+    told = lines[-1].removeprefix("headgate: ")[:_MAX_ERROR]
+    if told == MemoryError.__name__ or code == -signal.SIGXCPU:
+        raise InvalidRequest(
+            f"headgate {command} needs more than {MEMORY_BYTES // 1024**3} GiB of memory or {_CPU_S} s of a processor "
+            "for this: ask about fewer objects at once"
+        )
     if code == 2:
         raise InvalidRequest(told)
     if code == 3:

@@ -113,7 +113,10 @@ def _header(text: str) -> tuple[str, str]:
 
 
 def _url(text: str) -> str:
-    url = urlsplit(text if "://" in text else f"http://{text}")
+    try:
+        url = urlsplit(text if "://" in text else f"http://{text}")
+    except ValueError:  # brackets that are no IPv6 address
+        url = urlsplit("")
     if url.scheme not in ("http", "https") or not url.netloc:
         raise InvalidRequest(f"{text!r} is not a URL: expected http://HOST/PATH")
     return url.geturl()
