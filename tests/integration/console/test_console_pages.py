@@ -111,6 +111,7 @@ async def test_a_request_of_the_past_is_on_the_pages_by_its_id() -> None:
         page = (await made.get("/why?request=id-1")).text
         assert "because nobody took it" in page
         assert "headgate explain --request-id id-1" in page
+        assert "is none of the last" in (await made.get(f"/why?request={'4bf92f35' * 4}")).text
 
 
 # Rights

@@ -122,7 +122,7 @@ FAILED = {
 }
 
 
-async def explain_past(request_id: str, *more: str) -> tuple[int, list[list[tuple[str, str]]]]:
+async def explain_past(request_id: str, *more: str, **said: str) -> tuple[int, list[list[tuple[str, str]]]]:
     """Explain a request that a console may know, and the gateway now answers; with what the gateway was asked."""
     asked = []
 
@@ -132,7 +132,7 @@ async def explain_past(request_id: str, *more: str) -> tuple[int, list[list[tupl
         return web.json_response({**found, "winner": None, "verdict": "404: no route", "candidates": []})
 
     async def failed(request: web.Request) -> web.Response:
-        items = [FAILED] if request.query["request_id"] == "id-1" else []
+        items = [FAILED | said] if request.query["request_id"] == "id-1" else []
         return web.json_response({"items": items, "total": len(items), "next": None})
 
     app = web.Application()
@@ -164,6 +164,11 @@ async def test_a_request_of_the_past_is_explained_by_its_id(capsys: pytest.Captu
     assert lines[8:10] == ["GET a.example/cart   (table 1.7)", "404: no route"]
     await explain_past("id-1", "--json")
     assert json.loads(capsys.readouterr().out)["request"] == FAILED
+
+
+async def test_a_request_of_the_past_is_explained_by_its_scheme() -> None:
+    _, [asked] = await explain_past("id-1", scheme="https")
+    assert asked[1] == ("url", "https://a.example/cart")
 
 
 async def test_what_became_of_a_request_is_said_without_a_gateway_too(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,7 +2,8 @@
 
 import pytest
 
-from headgate.console.pages.curl import read_request
+from headgate.common.traffic import TappedRequest
+from headgate.console.pages.curl import of_past, read_request
 from headgate.operations.errors import InvalidRequest
 
 
@@ -38,6 +39,11 @@ def test_what_is_pasted_is_read(text: str, method: str, url: str, headers: tuple
 def test_what_is_no_request_is_refused(text: str) -> None:
     with pytest.raises(InvalidRequest):
         read_request(text)
+
+
+def test_a_request_of_the_past_is_asked_about_as_it_came() -> None:
+    past = TappedRequest((), 1.0, "GET", "a.example", "/x", 502, 0.1, 0, *[""] * 6, scheme="https")
+    assert of_past(past) == ("GET", "https://a.example/x", ())
 
 
 def test_the_question_is_a_command() -> None:

@@ -27,7 +27,7 @@ class Tapped:
     def finish(self, target: bytes = b"/a?token=x", status: int = 200, seconds: float = 0.1, **more: Any) -> None:
         """End a request, as the proxy does."""
         client, host = more.get("client", b"192.0.2.1"), more.get("host", b"a.example")
-        notes, reason = SimpleNamespace(attempts=more.get("attempts")), more.get("reason", "")
+        notes, reason = SimpleNamespace(attempts=more.get("attempts"), scheme=b"https"), more.get("reason", "")
         record: Any = (b"now", client, b"GET", target, b"1.1", status, 5, seconds, None, b"id-1")
         record = (*record, "a.example|local/a", "up", "10.0.0.1:80", notes, reason)
         if self.stats.tap is not None:
@@ -51,7 +51,8 @@ def test_a_request_is_told_without_its_query() -> None:
     one.tapping.heed(Tap("t"))
     one.finish()
     [request], untold = one.tapping.take()
-    assert (request.taps, request.method, request.host, request.path) == (("t",), "GET", "a.example", "/a")
+    assert (request.taps, request.method, request.scheme) == (("t",), "GET", "https")
+    assert (request.host, request.path) == ("a.example", "/a")
     assert (request.status, request.seconds, request.sent, request.client) == (200, 0.1, 5, "192.0.2.1")
     assert (request.route, request.upstream, request.endpoint) == ("a.example|local/a", "up", "10.0.0.1:80")
     assert (request.request_id, request.reason, untold) == ("id-1", "", 0)

@@ -150,7 +150,8 @@ def explain(
         past = find_request(request_id, server, nats_url, data_dir, table)
         if not as_json:
             print_request(past)  # before anything else is asked: from afar no gateway may answer
-        method, url, client = past["method"], f"http://{past['host']}{past['path']}", client or past["client"]
+        scheme = past.get("scheme", "http")  # consoles of earlier releases do not say it
+        method, url, client = past["method"], f"{scheme}://{past['host']}{past['path']}", client or past["client"]
     elif not url:
         raise UsageMistake("say which request: headgate explain METHOD URL, or --request-id ID")
     request = _Request(method, _parse_url(url), [_parse_header(text) for text in headers], client, body)

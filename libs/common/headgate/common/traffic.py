@@ -146,6 +146,8 @@ class TappedRequest(msgspec.Struct, array_like=True, frozen=True):
     """Why the gateway answered by itself, or cut the answer off."""
     attempts: tuple[Attempt, ...] = ()
     """Those before the answer, and the last one if it failed; the first ones, if there were many."""
+    scheme: str = "http"
+    """As the client, or the trusted proxy before it, used it."""
 
 
 class TrafficSummary(msgspec.Struct, array_like=True, frozen=True):

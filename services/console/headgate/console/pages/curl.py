@@ -41,7 +41,7 @@ class PastedRequest(NamedTuple):
 
 def of_past(request: TappedRequest) -> PastedRequest:
     """Return what is known of a finished request."""
-    return PastedRequest(request.method, f"http://{request.host}{request.path}", ())
+    return PastedRequest(request.method, f"{request.scheme}://{request.host}{request.path}", ())
 
 
 def read_request(text: str) -> PastedRequest:

@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import hmac
 import json
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -25,7 +26,7 @@ from headgate.console.actions import act
 from headgate.console.api.answers import route_traffic, select_failed, select_routes, table_of
 from headgate.console.api.documents import bare_route
 from headgate.console.live.served_table import RouteRow, ServedTable
-from headgate.console.live.view import LiveView
+from headgate.console.live.view import KEPT_FAILED, LiveView
 from headgate.console.pages import clusters, river, wording
 from headgate.console.pages.curl import of_past, read_request
 from headgate.console.pages.dropped import show_audit, show_plan
@@ -48,6 +49,8 @@ ROWS: Final = 100
 _SPARK_S, _STEP_S = 900, 15
 _SHOWN: Final = 200
 """Lines of what cannot be scrolled on."""
+_REQUEST_ID: Final = re.compile(r"[0-9A-Fa-f-]{16,}")
+"""As gateways make them: no host is called like this."""
 Shown = Mapping[str, Any]
 Page = Callable[[web.Request], Awaitable[Shown]]
 
@@ -243,6 +246,8 @@ class Pages:
             return {"request": "", "command": "headgate explain METHOD URL"}
         past = next(select_failed(self._view, {"request_id": written.strip()}), None)
         try:
+            if past is None and _REQUEST_ID.fullmatch(written.strip()):
+                raise InvalidRequest(f"{written.strip()} is none of the last {KEPT_FAILED:,} requests that failed here")
             asked = read_request(written) if past is None else of_past(past)
         except InvalidRequest as error:
             return {"request": written, "error": str(error), "command": "headgate explain METHOD URL"}

@@ -138,6 +138,7 @@ def _told(record: LogRecord, host: bytes, taps: tuple[str, ...]) -> TappedReques
         endpoint,
         reason[:_MAX_TEXT],
         tuple(notes.attempts or ()),
+        _text(notes.scheme),
     )
 
 
