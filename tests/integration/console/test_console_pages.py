@@ -205,6 +205,37 @@ async def test_a_form_of_another_session_or_site_changes_nothing(tmp_path: Path)
         assert "Give a requests again" in found.text
 
 
+async def test_credentials_for_a_proxy_in_between_are_no_token(tmp_path: Path) -> None:
+    async with console(*OBJECTS, flags=[f"--console-people-file={people_file(tmp_path)}"]) as made:
+        await made.ask("POST", "/login", data={"token": OPERATOR})
+        asked = {"action": "drain", "cluster": "a", "reason": "x"}
+        for site, status in (("same-site", 403), ("same-origin", 400)):
+            sent = {"Authorization": "Basic YTpi", "Sec-Fetch-Site": site}
+            assert (await made.ask("POST", "/api/v1/actions", json=asked, **sent)).status == status
+
+
+async def test_a_viewer_may_ask_for_heads_of_answers(tmp_path: Path) -> None:
+    async with console(*OBJECTS, flags=[f"--console-people-file={people_file(tmp_path)}"]) as made:
+        assert (await made.ask("HEAD", "/", VIEWER)).status == 200
+        assert (await made.ask("HEAD", "/")).status == 303
+
+
+@pytest.mark.parametrize(
+    "kind", ["application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "a/b; charset=c"]
+)
+async def test_a_form_that_cannot_be_read_is_refused(tmp_path: Path, kind: str) -> None:
+    async with console(*OBJECTS, flags=[f"--console-people-file={people_file(tmp_path)}"]) as made:
+        found = await made.ask("POST", "/login", data=b"token=\xff", Content_Type=kind)
+        assert found.status == (401 if kind.startswith("a/b") else 400)
+
+
+async def test_a_token_that_is_no_text_is_nobodys(tmp_path: Path) -> None:
+    async with console(*OBJECTS, flags=[f"--console-people-file={people_file(tmp_path)}"]) as made:
+        assert (await made.get("/api/v1/now", "\udcff")).status == 401
+        await made.ask("POST", "/login", data={"token": OPERATOR})
+        assert (await made.ask("POST", "/actions", data={"token": "é"})).status == 403
+
+
 @pytest.mark.parametrize(
     ("asked", "said"),
     [

@@ -18,6 +18,7 @@ PERSON: Final = web.RequestKey("person", Person)
 FORM_TOKEN: Final = web.RequestKey("form_token", str)
 """What forms of the session bring back."""
 _OPEN: Final = ("/login", "/static/")
+_LOOKING: Final = frozenset(("GET", "HEAD"))
 _ASKING: Final = frozenset(("/plan", "/audit", "/api/v1/plan", "/api/v1/audit", "/logout"))
 """Where something is sent that changes nothing of what is served."""
 _HEADERS: Final = {
@@ -79,16 +80,16 @@ class Guard:
         if person is not None and person is not _ANYBODY:
             request[PERSON] = person
         request[FORM_TOKEN] = form_token
-        if request.method != "GET" and not request.path.startswith("/login"):
+        if request.method not in _LOOKING and not request.path.startswith("/login"):
             return self._judge_change(request, person)
         return None
 
     def _who(self, request: web.Request) -> tuple[Person | None, str]:
         if self._is_open:
             return _ANYBODY, ""
-        scheme, _, token = request.headers.get("Authorization", "").partition(" ")
-        if scheme.lower() == "bearer":
-            return (self._find(token.strip()) if self._logins_left(request) else None), ""
+        token = bearer_of(request)
+        if token is not None:
+            return (self._find(token) if self._logins_left(token, request) else None), ""
         session = self.sessions.read(request.cookies.get(COOKIE, ""))
         if session is None:
             return None, ""
@@ -99,14 +100,12 @@ class Guard:
     def _find(self, token: str) -> Person | None:
         return self._people.find(token) if self._people is not None else None
 
-    def _logins_left(self, request: web.Request) -> bool:
+    def _logins_left(self, token: str, request: web.Request) -> bool:
         """Whether somebody may still guess; tokens that are right cost nothing."""
-        token = request.headers.get("Authorization", "").partition(" ")[2].strip()
         return self._find(token) is not None or self._logins.take(request.remote or "")
 
     def _judge_change(self, request: web.Request, person: Person | None) -> web.Response | None:
-        is_by_token = "Authorization" in request.headers
-        if not is_by_token and request.headers.get("Sec-Fetch-Site", "same-origin") != "same-origin":
+        if bearer_of(request) is None and request.headers.get("Sec-Fetch-Site", "same-origin") != "same-origin":
             return _refuse(request, 403, "Not permitted", "this came from another site")
         if person is None or (not person.may_change and request.path not in _ASKING):
             return _refuse(request, 403, "Not permitted", "this needs the role operator")
@@ -146,13 +145,19 @@ def _set_session(response: web.Response, cookie: str, lasts_s: int, *, is_secure
     response.set_cookie(COOKIE, cookie, max_age=lasts_s, httponly=True, samesite="Strict", secure=is_secure)
 
 
+def bearer_of(request: web.Request) -> str | None:
+    """Return the token of a request; None if it has none. Browsers send other credentials by themselves."""
+    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else None
+
+
 def _name_of(request: web.Request) -> str:
     """Return the host that the client named, without its port."""
     return urlsplit(f"//{request.host}").hostname or ""
 
 
 def _ask_to_log_in(request: web.Request) -> web.Response:
-    if request.path.startswith(API) or request.method != "GET":
+    if request.path.startswith(API) or request.method not in _LOOKING:
         detail = "send a token: Authorization: Bearer TOKEN"
         return _refuse(request, 401, "Not logged in", detail, {"WWW-Authenticate": "Bearer"})
     return web.Response(status=303, headers={"Location": "/login"})

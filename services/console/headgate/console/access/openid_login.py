@@ -127,7 +127,7 @@ def _find(claims: Mapping[str, Any], name: str) -> Any:
 
 
 def _is_same(said: str, made: str) -> bool:
-    return hmac.compare_digest(said.encode(), made.encode())
+    return hmac.compare_digest(said.encode(errors="surrogateescape"), made.encode())
 
 
 def _encoded(data: bytes) -> str:

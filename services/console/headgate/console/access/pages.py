@@ -7,6 +7,7 @@ from typing import Final
 from aiohttp import web
 
 from headgate.console.access.errors import LoginRefused
+from headgate.console.access.forms import read_fields
 from headgate.console.access.guard import Guard
 from headgate.console.access.openid_login import COOKIE as LOGIN_COOKIE
 from headgate.console.access.openid_login import PATH, OpenIdLogin
@@ -36,7 +37,7 @@ def add_access(app: web.Application, guard: Guard, render: Render, openid: OpenI
         return render("")
 
     async def log_in(request: web.Request) -> web.Response:
-        token = str((await request.post()).get("token", "")).strip()
+        token = (await read_fields(request)).get("token", "").strip()
         response = guard.log_in(token, request)
         return response if response is not None else render("nobody has this token")
 

@@ -64,7 +64,7 @@ class People:
 
     def find(self, token: str) -> Person | None:
         """Return whose token it is. A digest is looked up, so that the time it takes tells nothing of tokens."""
-        return self._by_digest.get(hashlib.sha256(token.encode()).hexdigest())
+        return self._by_digest.get(hashlib.sha256(token.encode(errors="surrogateescape")).hexdigest())
 
     def named(self, name: str) -> Person | None:
         """Return the person of a name: who was taken out of the file is out."""

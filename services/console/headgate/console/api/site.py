@@ -13,7 +13,7 @@ from aiohttp import web
 
 from headgate.common.errors import NotFound, StoreError
 from headgate.common.traffic import Tap
-from headgate.console.access.guard import PERSON
+from headgate.console.access.guard import PERSON, bearer_of
 from headgate.console.actions import act
 from headgate.console.api.answers import request_document
 from headgate.console.api.openapi import PREFIX, document
@@ -84,7 +84,7 @@ async def ask(view: LiveView, question: Question, query: dict[str, str], body: b
 async def change(view: LiveView, request: web.Request) -> web.Response:
     """Do what an operator wants. A session's cookie is not enough: browsers send it along with what others ask for."""
     try:
-        if "Authorization" not in request.headers:
+        if bearer_of(request) is None:
             raise InvalidRequest("changes need a token: Authorization: Bearer TOKEN")
         said = await request.json()
         if not isinstance(said, dict):

@@ -21,6 +21,7 @@ from headgate.common.heartbeats import Heartbeat
 from headgate.common.problems import Problem
 from headgate.common.stores import DeltaSelection
 from headgate.common.traffic import Counts, percentile
+from headgate.console.access.forms import read_fields
 from headgate.console.access.guard import FORM_TOKEN, PERSON
 from headgate.console.actions import act
 from headgate.console.api.answers import route_traffic, select_failed, select_routes, table_of
@@ -119,8 +120,8 @@ class Pages:
         return _html(self._templates.get_template("login.html").render(error=error, **ways), 401 if error else 200)
 
     async def _act(self, request: web.Request) -> web.Response:
-        said = {name: str(value) for name, value in (await request.post()).items()}
-        if not hmac.compare_digest(said.get("token", ""), request[FORM_TOKEN]):
+        said = await read_fields(request)
+        if not hmac.compare_digest(said.get("token", "").encode(), request[FORM_TOKEN].encode()):
             raise web.HTTPForbidden(text="this form is of another session: load the page again\n")
         is_dry = said.pop("dry_run", "") == "true"
         content: dict[str, Any] = {"action": said.get("action", ""), "is_dry": is_dry, "said": said, "command": ""}
