@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from headgate.common.table import Route, TableEntry, VirtualHost
+from headgate.common.table import Provenance, Route, TableEntry, VirtualHost
 from headgate.translator.objects.plugin_uses import may_guard
 
 _MAX_TOLD: Final = 20
@@ -41,8 +41,14 @@ def _told(place: _Place, was: Route, now: Route) -> Iterator[str]:
     host, kind, path, when = place
     where = f"{host} {path} {kind}{', under conditions,' if when else ''}"
     if was.provenance is not None and now.provenance is not None and was.provenance.owner != now.provenance.owner:
-        yield f"{where} goes from {was.provenance} to {now.provenance}"
+        has_clusters = was.provenance.cluster != now.provenance.cluster
+        before, after = (_owned(one, has_clusters=has_clusters) for one in (was.provenance, now.provenance))
+        yield f"{where} goes from {before} to {after}"
     kept = {plugin.name for plugin in now.plugins}
     lost = [plugin.name for plugin in was.plugins if plugin.name not in kept and may_guard(plugin.name)]
     if lost:
         yield f"{where} loses {', '.join(lost)}, which may keep requests out"
+
+
+def _owned(one: Provenance, *, has_clusters: bool) -> str:
+    return f"{one} of cluster {one.cluster}" if has_clusters else str(one)
