@@ -7,7 +7,7 @@ from typing import Final
 
 from headgate.cli.offline.findings import Finding
 from headgate.operations.status.corrections import correct
-from headgate.watcher.sources.manifests.field_places import FieldPlace, find_field
+from headgate.watcher.sources.manifests.field_places import FieldPlace, find_field, lines_of
 
 _MAX_LINE: Final = 200
 _SECRET: Final = "Secret "
@@ -33,10 +33,9 @@ def _shown(text: str, finding: Finding, where: FieldPlace) -> tuple[str, str]:
     if correction is None or not where.is_exact or finding.object.startswith(_SECRET):
         return "", ""
     span = where.name if correction.is_name else where.value
-    lines = text.splitlines()
-    if span is None or len(lines[span.line - 1]) > _MAX_LINE:
+    line = lines_of(text)[span.line - 1].splitlines()[0] if span is not None else ""
+    if span is None or len(line) > _MAX_LINE:
         return "", ""
-    line = lines[span.line - 1]
     return line, f"{line[: span.begin]}{correction.text}{line[span.end :]}"
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from headgate.watcher.sources.manifests import field_places
 from headgate.watcher.sources.manifests.field_places import FieldPlace, Span, find_field
 
 TEXT = """\
@@ -86,3 +87,17 @@ def test_items_of_a_list_are_objects() -> None:
 @pytest.mark.parametrize("text", ["", "a: [", "a: *nothing", "- - -", "\x00", "spec: {a: 1}\nspec: [", "--- {a: 1}"])
 def test_what_cannot_be_read_has_the_line_of_its_object(text: str) -> None:
     assert find_field(text, 1, "spec.b") in (FieldPlace(1, is_exact=False), FieldPlace(1, False, Span(1, 0, 4)))
+
+
+def test_of_many_objects_one_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    pieces: list[str] = []
+    read = field_places.DocumentText.read
+
+    def note(document: field_places.DocumentText, *size: int) -> str:
+        pieces.append(read(document, *size))
+        return pieces[-1]
+
+    monkeypatch.setattr(field_places.DocumentText, "read", note)
+    text = LIST + "  - kind: Ingress\n    spec: {host: c}\n" * 1000
+    assert find_field(text, 5, "spec.host").line == 7
+    assert len(pieces) < 10

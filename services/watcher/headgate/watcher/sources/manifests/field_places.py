@@ -1,7 +1,11 @@
-"""Where a field of an object stands in the text of its file."""
+"""Where a field of an object stands in the text of its file.
+
+The parser gets the text line by line, as it asks for it: of a file with thousands of objects one is read each time.
+"""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 import yaml
@@ -15,7 +19,7 @@ from yaml.events import (
 )
 
 _STEP: Final = re.compile(r"\[([^\]]*)\]|([^.\[]+)")
-_END: Final = re.compile(r"^---(?:\s|$)", re.MULTILINE)
+_END: Final = re.compile(r"---(?:\s|$)")
 
 
 class Span(NamedTuple):
@@ -50,24 +54,44 @@ def find_field(text: str, object_line: int, field: str) -> FieldPlace:
         object_line: where the object begins, from 1.
         field: as problems name it: `spec.rules[0].host`, `metadata.annotations[a.example/b]`.
     """
-    lines = text.splitlines(keepends=True)[object_line - 1 :]
-    rest = "".join(lines)
-    if lines and lines[0].startswith("---"):
-        rest = "\n" + "".join(lines[1:])
-    end = _END.search(rest)
     steps = [inner or name for inner, name in _STEP.findall(field)]
-    walk = _Walk(rest[: end.start()] if end else rest, object_line - 1)
+    walk = _Walk(DocumentText(lines_of(text), object_line - 1), object_line - 1)
     try:
         return walk.find(steps)
     except (yaml.YAMLError, StopIteration):
         return walk.best
 
 
+@lru_cache(maxsize=4)
+def lines_of(text: str) -> Sequence[str]:
+    """Return the lines of a text with their ends; those of the last texts are kept."""
+    return text.splitlines(keepends=True)
+
+
+class DocumentText:
+    """A document from a line on, as the parser reads it."""
+
+    def __init__(self, lines: Sequence[str], begin: int) -> None:
+        self._lines, self._begin, self._next = lines, begin, begin
+
+    def read(self, _: int = -1, /) -> str:
+        """Return the next line, however long; nothing at the end."""
+        if self._next >= len(self._lines):
+            return ""
+        line, is_first = self._lines[self._next], self._next == self._begin
+        if is_first and line.startswith("---"):
+            line = "\n"
+        elif _END.match(line):
+            return ""
+        self._next += 1
+        return line
+
+
 class _Walk:
     """Goes down through a document's events, along one path."""
 
-    def __init__(self, text: str, before: int) -> None:
-        self._events = _events(text)
+    def __init__(self, document: DocumentText, before: int) -> None:
+        self._events = _events(document)
         self._before = before
         self.best = FieldPlace(before + 1, is_exact=False)
 
@@ -135,7 +159,7 @@ class _Walk:
         return Span(self._before + begin.line + 1, begin.column + quote, end.column - quote)
 
 
-def _events(text: str) -> Iterator[Any]:
-    parser = CParser(text)
+def _events(document: DocumentText) -> Iterator[Any]:
+    parser = CParser(document)
     while (event := parser.get_event()) is not None:
         yield event
