@@ -33,7 +33,7 @@ def traffic_policies(rules: Iterable[Rule], table: Table, manifests: Iterable[Js
     Args:
         rules: that are written.
         table: that they are made of.
-        manifests: of all objects: a Service that has a policy keeps it.
+        manifests: of all objects: a Service that has a policy keeps it, and no policy is written over another.
     """
     taken = {name for one in manifests for name in _targets(one)}
     said: dict[Name, list[JsonObject]] = {}
@@ -70,11 +70,14 @@ def _upstreams(rule: Rule) -> Iterator[str]:
 
 
 def _targets(written: JsonObject) -> Iterator[Name]:
-    """Yield the Services that a policy among the objects is for."""
+    """Yield the Services that a policy among the objects is for, and the one whose policy would have its name."""
     if written.get("kind") == BACKEND_TRAFFIC_POLICY.kind:
-        namespace = written["metadata"].get("namespace", "default")
-        for target in (written.get("spec") or {}).get("targetRefs") or ():
-            yield namespace, target.get("name", "")
+        namespace, spec = written["metadata"].get("namespace", "default"), written.get("spec")
+        yield namespace, written["metadata"]["name"]
+        targets = spec.get("targetRefs") if isinstance(spec, dict) else None
+        for target in targets if isinstance(targets, list) else ():
+            if isinstance(target, dict):
+                yield namespace, str(target.get("name", ""))
 
 
 def _wanted(upstream: Upstream | None, timeouts: Timeouts) -> JsonObject:

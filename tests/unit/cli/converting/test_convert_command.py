@@ -245,14 +245,28 @@ def test_what_routes_say_otherwise_of_one_service_is_a_comment(convert: Convert)
     assert "differences told in comments" in found.err
 
 
-def test_a_service_with_a_policy_keeps_it(convert: Convert) -> None:
-    own = """\
+def policy(name: str, spec: str) -> str:
+    return f"""\
 apiVersion: apisix.apache.org/v1alpha1
 kind: BackendTrafficPolicy
-metadata: {name: own, namespace: shop}
-spec: {targetRefs: [{group: "", kind: Service, name: web}], timeout: {read: 20s}}
+metadata: {{name: {name}, namespace: shop}}
+spec: {spec}
 """
+
+
+def test_a_service_with_a_policy_keeps_it(convert: Convert) -> None:
+    own = policy("own", '{targetRefs: [{group: "", kind: Service, name: web}], timeout: {read: 20s}}')
     assert convert(ingress("/", proxy_read_timeout="30"), own).all("BackendTrafficPolicy") == []
+
+
+def test_a_policy_of_the_same_name_is_not_written_over(convert: Convert) -> None:
+    other = policy("web", '{targetRefs: [{group: "", kind: Service, name: other}], timeout: {read: 20s}}')
+    assert convert(ingress("/", proxy_read_timeout="30"), other).all("BackendTrafficPolicy") == []
+
+
+@pytest.mark.parametrize("spec", ["[1]", "{targetRefs: web}", "{targetRefs: [web]}"])
+def test_a_policy_that_is_written_wrongly_is_for_no_service(convert: Convert, spec: str) -> None:
+    assert convert(ingress("/", proxy_read_timeout="30"), policy("own", spec)).one("BackendTrafficPolicy")
 
 
 def test_a_guard_that_cannot_be_followed_is_never_left_out(convert: Convert) -> None:
