@@ -3,6 +3,8 @@
 import asyncio
 import io
 import json
+import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 
 from fakes.console import VIEWER, Console, Got, console, people_file
 from fakes.translator.deltas import endpoint_slice, ingress, service
+from fakes.waiting import until
 from headgate.console import commands
 from headgate.console.commands import MAX_MANIFESTS
 
@@ -178,6 +181,33 @@ async def test_an_answer_that_is_too_large_is_given_up(monkeypatch: pytest.Monke
         answer = await post(made, "/api/v1/audit", asked)
         assert answer.status == 400
         assert "more than 200,000 bytes" in json.loads(answer.body)["detail"]
+
+
+async def test_a_command_that_was_ended_is_asked_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commands, "_bound", lambda process_id: os.kill(process_id, signal.SIGKILL))
+    async with console(*BASE) as made:
+        answer = await post(made, "/api/v1/audit", written(BASE[0]))
+        assert answer.status == 400
+        assert "needs more than 4 GiB of memory or 120 s" in json.loads(answer.body)["detail"]
+
+
+async def test_where_memory_runs_out_the_command_goes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    began = asyncio.create_subprocess_exec
+    started: list[asyncio.subprocess.Process] = []
+
+    async def start(*words: str, **more: Any) -> asyncio.subprocess.Process:
+        started.append(await began(*words, **more))
+        return started[-1]
+
+    async with console(*BASE) as made:
+        monkeypatch.setattr(asyncio, "create_subprocess_exec", start)
+        asking = asyncio.create_task(post(made, "/api/v1/audit", written(BASE[0])))
+        await until(lambda: bool(started) and score(started[0].pid) == 1000)
+        assert (await asking).status == 200
+
+
+def score(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/oom_score_adj").read_text())
 
 
 async def test_a_password_in_the_url_of_the_bus_is_not_among_the_flags(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
@@ -111,9 +112,7 @@ class Commands:
             stderr=asyncio.subprocess.PIPE,
         )
         try:
-            os.setpriority(os.PRIO_PROCESS, process.pid, NICENESS)
-            resource.prlimit(process.pid, resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
-            resource.prlimit(process.pid, resource.RLIMIT_CPU, (_CPU_S, _CPU_S))
+            _bound(process.pid)
             async with asyncio.timeout(ANSWER_S):
                 pipes = (process.stdout, process.stderr)
                 said, errors = await asyncio.gather(*(_read_all(process, pipe) for pipe in pipes))
@@ -125,6 +124,15 @@ class Commands:
                 process.kill()
                 await process.wait()
         return _read(words[0], said, errors.decode(errors="replace"), process.returncode)
+
+
+def _bound(process_id: int) -> None:
+    os.setpriority(os.PRIO_PROCESS, process_id, NICENESS)
+    resource.prlimit(process_id, resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    resource.prlimit(process_id, resource.RLIMIT_CPU, (_CPU_S, _CPU_S))
+    # Where memory runs out all the same, the process goes before the console.
+    with suppress(OSError):
+        Path(f"/proc/{process_id}/oom_score_adj").write_text("1000", encoding="ascii")
 
 
 async def _read_all(process: asyncio.subprocess.Process, pipe: asyncio.StreamReader | None) -> bytes:
@@ -151,7 +159,7 @@ def _read(command: str, said: bytes, errors: str, code: int | None) -> dict[str,
         return answer
     lines = errors.strip().splitlines() or [f"headgate {command} ended with {code}"]
     told = lines[-1].removeprefix("headgate: ")[:_MAX_ERROR]
-    if told == MemoryError.__name__ or code == -signal.SIGXCPU:
+    if told == MemoryError.__name__ or code in (-signal.SIGXCPU, -signal.SIGKILL):
         raise InvalidRequest(
             f"headgate {command} needs more than {MEMORY_BYTES // 1024**3} GiB of memory or {_CPU_S} s of a processor "
             "for this: ask about fewer objects at once"
