@@ -7,7 +7,7 @@ import pytest
 
 from headgate.common.errors import SettingsError
 from headgate.console.access.pace import Pace
-from headgate.console.access.people import Role, read_people
+from headgate.console.access.people import LOOK_S, People, Role
 from headgate.console.access.sessions import SESSION_S, Sessions
 
 
@@ -34,7 +34,7 @@ def write(folder: Path, text: str) -> Path:
 
 
 def test_a_token_is_its_persons(tmp_path: Path) -> None:
-    people = read_people(write(tmp_path, entry("ada", "a", role="operator") + entry("bob", "b")))
+    people = People(write(tmp_path, entry("ada", "a", role="operator") + entry("bob", "b")))
     ada, bob = people.find("a"), people.find("b")
     assert ada is not None
     assert (ada.name, ada.role, ada.may_change) == ("ada", Role.OPERATOR, True)
@@ -58,14 +58,34 @@ def test_a_token_is_its_persons(tmp_path: Path) -> None:
 )
 def test_a_file_that_cannot_be_used_says_why(tmp_path: Path, text: str, said: str) -> None:
     with pytest.raises(SettingsError) as failure:
-        read_people(write(tmp_path, text))
+        People(write(tmp_path, text))
     assert said in str(failure.value)
     assert "secret-in-the-clear" not in str(failure.value)
 
 
 def test_a_file_that_is_not_there_says_so(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="cannot be read: No such file"):
-        read_people(tmp_path / "people.toml")
+        People(tmp_path / "people.toml")
+
+
+def test_who_is_taken_out_of_the_file_is_out(tmp_path: Path) -> None:
+    clock = Clock()
+    path = write(tmp_path, entry("ada", "a", role="operator") + entry("bob", "b"))
+    people = People(path, clock)
+    write(tmp_path, entry("bob", "b") + entry("eve", "e"))
+    clock.now += LOOK_S
+    assert (people.find("a"), people.named("ada")) == (None, None)
+    assert people.find("e") == ("eve", Role.VIEWER)
+
+
+@pytest.mark.parametrize("text", ["[[people", None])
+def test_a_file_that_gets_unusable_changes_nothing(tmp_path: Path, text: str | None) -> None:
+    clock = Clock()
+    path = write(tmp_path, entry("ada", "a"))
+    people = People(path, clock)
+    path.unlink() if text is None else write(tmp_path, text)
+    clock.now += LOOK_S
+    assert people.find("a") == ("ada", Role.VIEWER)
 
 
 # Sessions

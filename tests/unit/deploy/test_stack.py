@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from headgate.common.sealing import parse_public_key, read_private_key
-from headgate.console.access.people import read_people
+from headgate.console.access.people import People
 
 ROOT = Path(__file__).parents[3]
 _spec = importlib.util.spec_from_file_location("stack_secrets", ROOT / "deploy" / "stack" / "fill_secrets.py")
@@ -148,7 +148,7 @@ def test_each_service_gets_its_own_passwords_and_no_others(made: Path) -> None:
 
 def test_the_console_lets_in_who_has_the_token(made: Path) -> None:
     token = (made / "operator" / "token").read_text()
-    person = read_people(made / "operator" / "people.toml").find(token)
+    person = People(made / "operator" / "people.toml").find(token)
     assert person is not None
     assert person.may_change
     settings = tomllib.loads((made / "operator" / "settings.toml").read_text())

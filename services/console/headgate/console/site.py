@@ -8,7 +8,7 @@ from headgate.console.access.guard import Guard
 from headgate.console.access.openid_login import OpenIdLogin
 from headgate.console.access.openid_provider import OpenIdProvider
 from headgate.console.access.pages import add_access
-from headgate.console.access.people import read_people
+from headgate.console.access.people import People
 from headgate.console.api.site import add_api
 from headgate.console.live.view import LiveView
 from headgate.console.pages.site import Pages
@@ -23,7 +23,7 @@ def make_site(view: LiveView, settings: ConsoleSettings) -> web.Application:
     Raises:
         SettingsError: the file of people cannot be used.
     """
-    people = read_people(settings.console_people_file) if settings.console_people_file is not None else None
+    people = People(settings.console_people_file) if settings.console_people_file is not None else None
     openid = OpenIdLogin(settings, OpenIdProvider(settings)) if settings.console_oidc_issuer else None
     guard = Guard(people, settings.console_host, has_provider=openid is not None)
     app = web.Application(middlewares=[guard.middleware()], client_max_size=MAX_BODY)

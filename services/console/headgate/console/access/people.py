@@ -7,14 +7,21 @@ sha256 = "9f86d0…"      # of the token: printf %s "$TOKEN" | sha256sum
 """
 
 import hashlib
+import logging
+import time
 import tomllib
+from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from headgate.common.errors import SettingsError
+
+LOOK_S: Final = 1.0
+"""Between two looks whether the file was changed."""
+_log = logging.getLogger(__name__)
 
 
 class Role(StrEnum):
@@ -53,14 +60,38 @@ class _File(BaseModel):
 
 
 class People:
-    """Who may come in.
+    """Who may come in, as a file says it: it is looked at again each second.
 
     Args:
-        entries: persons by the SHA-256 of their tokens, in lower case.
+        path: of the file.
+        clock: seconds.
+
+    Raises:
+        SettingsError: it cannot be read, or is not as it should be. Later on such a file changes nothing.
     """
 
-    def __init__(self, entries: dict[str, Person]) -> None:
-        self._by_digest = entries
+    def __init__(self, path: Path, clock: Callable[[], float] = time.monotonic) -> None:
+        self._path, self._clock = path, clock
+        self._mark, self._looked_at = _mark(path), clock()
+        self._people = _read(path)
+
+    @property
+    def _by_digest(self) -> dict[str, Person]:
+        """Persons by the SHA-256 of their tokens, in lower case."""
+        if self._clock() - self._looked_at >= LOOK_S:
+            self._looked_at = self._clock()
+            if (mark := _mark(self._path)) != self._mark:
+                self._mark = mark
+                self._read_again()
+        return self._people
+
+    def _read_again(self) -> None:
+        try:
+            self._people = _read(self._path)
+        except SettingsError as error:
+            _log.warning("who may come in stays as it was", extra={"reason": str(error)})
+        else:
+            _log.info("who may come in was read again", extra={"people": len(self._people)})
 
     def find(self, token: str) -> Person | None:
         """Return whose token it is. A digest is looked up, so that the time it takes tells nothing of tokens."""
@@ -71,12 +102,16 @@ class People:
         return next((one for one in self._by_digest.values() if one.name == name), None)
 
 
-def read_people(path: Path) -> People:
-    """Read a file.
+def _mark(path: Path) -> tuple[int, int, int] | None:
+    """Return what differs when a file was written or exchanged; None if it is not there."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns
 
-    Raises:
-        SettingsError: it cannot be read, or is not as it should be.
-    """
+
+def _read(path: Path) -> dict[str, Person]:
     try:
         found = _File.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
     except OSError as error:
@@ -87,7 +122,7 @@ def read_people(path: Path) -> People:
         raise SettingsError(f"console_people_file: {str(path)!r}: {_first(error.errors()[0])}") from None
     if len({one.name for one in found.people}) < len(found.people):
         raise SettingsError(f"console_people_file: {str(path)!r}: two people have one name")
-    return People({one.sha256.lower(): Person(one.name, one.role) for one in found.people})
+    return {one.sha256.lower(): Person(one.name, one.role) for one in found.people}
 
 
 def _first(error: Any) -> str:
