@@ -14,6 +14,7 @@ from fakes.console import console
 from fakes.traffic import counts, of_route, summary
 from fakes.translator.deltas import endpoint_slice, ingress, service
 from fakes.translator.gateway_api import gateway, gateway_class, resource
+from headgate.common.errors import StoreUnavailable
 from headgate.common.traffic import Attempt, TappedRequest, UnfitEndpoint
 from headgate.console.api.questions import QUESTIONS
 from headgate.console.live import tapping
@@ -232,3 +233,19 @@ async def test_the_document_describes_every_question() -> None:
             (operation,) = path.values()
             for parameter in operation["parameters"]:
                 assert parameter["schema"]["type"] in ("string", "integer", "number", "boolean")
+
+
+async def test_a_table_that_could_not_be_read_is_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    read, left = live_view.read_chunks, [StoreUnavailable("away")]
+
+    async def read_later(*asked: Any) -> Any:
+        if left:
+            raise left.pop()
+        return await read(*asked)
+
+    monkeypatch.setattr(live_view, "_AGAIN_S", 0.05)
+    async with console(*OBJECTS) as made:
+        monkeypatch.setattr(live_view, "read_chunks", read_later)
+        await made.history.say(ingress("new", host="c.example"))
+        await made.until("/routes?q=c.example", lambda said: said["total"])
+        assert (left, (await made.api("/now"))["trouble"]) == ([], "")

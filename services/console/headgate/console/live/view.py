@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 from headgate.common.errors import HeadgateError, NotPermitted, StoreError
 from headgate.common.heartbeats import Heartbeat
 from headgate.common.problems import Problem
-from headgate.common.snapshot import decode_chunk
+from headgate.common.snapshot import Version, decode_chunk
 from headgate.common.stores.opening import Stores
 from headgate.common.stores.reading import read_chunks
 from headgate.common.table import Provenance, TableEntry
@@ -137,11 +137,20 @@ class LiveView:
         async for pointer in self.stores.snapshots.follow(self.table):
             if self.served is not None and pointer.version == self.served.manifest.version:
                 continue
-            try:
-                await self._read_table()
-            except HeadgateError as error:
-                self.trouble = f"revision {pointer.version} cannot be read: {error}"
-                _log.warning(self.trouble)
+            # Or a later one; this one is not told again.
+            while not await self._has_read(pointer.version):  # noqa: ASYNC110 - stores do not say when they are back
+                await asyncio.sleep(_AGAIN_S)
+
+    async def _has_read(self, version: Version) -> bool:
+        try:
+            await self._read_table()
+        except HeadgateError as error:
+            trouble = f"revision {version} cannot be read: {error}"
+            if trouble != self.trouble:
+                _log.warning(trouble)
+            self.trouble = trouble
+            return False
+        return True
 
     async def _read_table(self) -> None:
         _, manifest = await current_manifest(self.stores.snapshots, self.table)
