@@ -37,8 +37,25 @@ def test_of_what_a_problem_offers_the_nearest_is_chosen(value: str | None, messa
         "there is no field num8er; the nearest is number; x",
     ],
 )
-def test_a_name_is_corrected_as_the_problem_says(message: str) -> None:
-    assert correct(Problem(reason="Unknown", value="80", message=message)) == Correction("number", is_name=True)
+@pytest.mark.parametrize("field", ["spec.port.num8er", "num8er", "metadata.annotations[num8er]"])
+def test_a_name_is_corrected_as_the_problem_says(message: str, field: str) -> None:
+    problem = Problem(reason="Unknown", field=field, value="80", message=message)
+    assert correct(problem) == Correction("number", is_name=True)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "expected"),
+    [
+        ("spec.plugins[0].name", "key-auht", Correction("key-auth", is_name=False)),
+        ("spec.plugins[0].name", None, None),
+        ("metadata.annotations[headgate.dev/plugins]", '[{"name": "key-auht", "config": {}}]', None),
+    ],
+)
+def test_a_name_within_a_value_is_not_taken_for_the_fields(
+    field: str, value: str | None, expected: Correction | None
+) -> None:
+    message = "there is no plugin of this name; the nearest is key-auth; requests are refused"
+    assert correct(Problem(reason="UnknownPlugin", field=field, value=value, message=message)) == expected
 
 
 @pytest.mark.parametrize(

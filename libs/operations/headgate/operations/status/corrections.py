@@ -30,9 +30,12 @@ class Correction(NamedTuple):
 
 def correct(problem: Problem) -> Correction | None:
     """Return what would probably be right; None if that cannot be said."""
-    if found := _NEAREST.search(problem.message):
-        return Correction(found[1], is_name=True)
     value = problem.value
+    if found := _NEAREST.search(problem.message):
+        # Of a value too, or of a part of one: a plugin that is not there is the value of `name`.
+        if _are_near(found[1], _last_of(problem.field)):
+            return Correction(found[1], is_name=True)
+        return Correction(found[1], is_name=False) if value and _are_near(found[1], value) else None
     if not value or value == "***" or len(value) > 100:
         return None
     if problem.reason == "InvalidHost" and _HOST.fullmatch(value.lower()):
@@ -44,6 +47,15 @@ def correct(problem: Problem) -> Correction | None:
     if not near or offered[near[0]] == value:
         return None
     return Correction(offered[near[0]], is_name=False)
+
+
+def _last_of(field: str) -> str:
+    """Return the name at the end of a field: `host` of `spec.host`, `a.example/b` of `annotations[a.example/b]`."""
+    return field[:-1].rpartition("[")[2] if field.endswith("]") else field.rpartition(".")[2]
+
+
+def _are_near(one: str, other: str) -> bool:
+    return bool(get_close_matches(one.lower(), [other.lower()], n=1, cutoff=_CUTOFF)) and " " not in other
 
 
 def _offered(message: str) -> Iterator[str]:
