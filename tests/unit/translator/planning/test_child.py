@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import resource
 import subprocess
 import sys
 import time
@@ -64,6 +65,13 @@ async def test_a_child_that_takes_too_long_is_ended(children: list[int]) -> None
     with pytest.raises(ChildFailed, match=r"more than 0.2 s"):
         await run_apart(lambda: time.sleep(60) or b"", BOUNDS._replace(seconds=0.2))
     assert not any(map(is_there, children))
+
+
+async def test_a_child_may_use_the_processor_for_all_of_its_time() -> None:
+    def limits() -> bytes:
+        return str(resource.getrlimit(resource.RLIMIT_CPU)).encode()
+
+    assert await run_apart(limits, BOUNDS._replace(seconds=2.5)) == b"(3, 3)"
 
 
 async def test_a_child_that_has_lost_its_parent_ends() -> None:

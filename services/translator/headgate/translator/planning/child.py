@@ -14,6 +14,7 @@ import signal
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from math import ceil
 from typing import Final, NamedTuple, NoReturn
 
 from headgate.translator.planning.errors import ChildFailed
@@ -116,7 +117,7 @@ def _close_all_but(kept: int) -> None:
 
 
 def _bound(bounds: Bounds) -> None:
-    seconds = max(1, round(bounds.seconds))
+    seconds = ceil(bounds.seconds)
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
