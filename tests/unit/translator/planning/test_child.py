@@ -166,3 +166,14 @@ def is_there(process: int) -> bool:
     except ProcessLookupError:
         return False
     return True
+
+
+async def test_nothing_is_left_open_where_there_is_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse() -> int:
+        raise BlockingIOError("no more processes")
+
+    monkeypatch.setattr(os, "fork", refuse)
+    before = os.listdir("/proc/self/fd")
+    with pytest.raises(BlockingIOError):
+        await run_apart(lambda: b"", BOUNDS)
+    assert os.listdir("/proc/self/fd") == before

@@ -47,10 +47,14 @@ async def run_apart(work: Work, bounds: Bounds) -> bytes:
 
     Raises:
         ChildFailed: it raised, or needed more than it may.
+        OSError: there is no process for it.
     """
     reading, writing = os.pipe()
     try:
         child = _fork(work, writing, bounds)
+    except BaseException:
+        os.close(reading)
+        raise
     finally:
         os.close(writing)
     try:
