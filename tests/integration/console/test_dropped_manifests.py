@@ -56,6 +56,18 @@ async def test_a_plan_says_what_would_change_and_what_is_wrong() -> None:
         assert (await made.api("/routes?q=/shop"))["total"] == 0
 
 
+async def test_why_objects_are_not_ours_is_on_the_page() -> None:
+    async with console(*BASE) as made:
+        page = await drop(made, "/plan", manifests=written(ingress("other", host="b.example", class_name="theirs")))
+        assert "not ours: there is no IngressClass" in page
+
+
+async def test_of_very_many_findings_the_page_says_how_many_more_there_are() -> None:
+    many = [ingress(f"web-{number}", host=f"{number}.example", service="no") for number in range(310)]
+    async with console(*BASE) as made:
+        assert "and 10 more" in await drop(made, "/plan", manifests=written(*many))
+
+
 async def test_what_is_missing_counts_as_deleted_where_that_is_asked() -> None:
     async with console(*BASE) as made:
         other = written(ingress("other", host="b.example"))

@@ -39,6 +39,8 @@ async def show_plan(view: LiveView, request: web.Request) -> Shown:
         "changes": changes[:_SHOWN],
         "hidden": max(0, len(changes) - _SHOWN),
         "findings": found["findings"][:_SHOWN],
+        "notes": found["notes"][:_SHOWN],
+        "untold": sum(max(0, len(found[name]) - _SHOWN) for name in ("findings", "notes")),
     }
 
 
