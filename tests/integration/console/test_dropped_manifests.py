@@ -16,6 +16,7 @@ from fakes.translator.deltas import endpoint_slice, ingress, service
 from fakes.waiting import until
 from headgate.console import commands
 from headgate.console.commands import MAX_MANIFESTS
+from headgate.watcher.sources.manifests.folders import scan
 
 BASE = (ingress("web", host="a.example"), service(), endpoint_slice("web", "10.0.0.1"))
 YAML = "application/yaml"
@@ -201,6 +202,23 @@ async def test_a_command_that_was_ended_is_asked_too_much(monkeypatch: pytest.Mo
         answer = await post(made, "/api/v1/audit", written(BASE[0]))
         assert answer.status == 400
         assert "needs more than 4 GiB of memory or 120 s" in json.loads(answer.body)["detail"]
+
+
+async def test_manifests_that_are_asked_about_are_hidden_from_watchers(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    began = asyncio.create_subprocess_exec
+    seen: list[tuple[Path, dict[str, Any]]] = []
+
+    async def start(*words: str, **more: Any) -> asyncio.subprocess.Process:
+        seen.append((Path(more["cwd"]).parent, scan(str(tmp_path)).files))
+        return await began(*words, **more)
+
+    async with console(*BASE, flags=[f"--data-dir={tmp_path}"]) as made:
+        monkeypatch.setattr(asyncio, "create_subprocess_exec", start)
+        assert (await post(made, "/api/v1/audit", written(BASE[0]))).status == 200
+    assert seen == [(tmp_path, {})]
+    assert os.listdir(tmp_path) == []
 
 
 async def test_where_memory_runs_out_the_command_goes_first(monkeypatch: pytest.MonkeyPatch) -> None:

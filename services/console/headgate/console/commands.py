@@ -94,7 +94,8 @@ class Commands:
         self._waiting += 1
         try:
             async with self._turn:
-                with tempfile.TemporaryDirectory(prefix="console-", dir=self._folder) as folder:
+                # Hidden: a watcher of manifests may look at all that is around it, and would have them served.
+                with tempfile.TemporaryDirectory(prefix=".console-", dir=self._folder) as folder:
                     if manifests is not None:
                         (Path(folder) / _MANIFESTS).write_bytes(manifests)
                     return await self._run(words, folder)
