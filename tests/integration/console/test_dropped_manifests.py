@@ -204,6 +204,17 @@ async def test_a_command_that_was_ended_is_asked_too_much(monkeypatch: pytest.Mo
         assert "needs more than 4 GiB of memory or 120 s" in json.loads(answer.body)["detail"]
 
 
+async def test_a_file_of_the_consoles_settings_is_not_the_commands(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "console.toml").write_text('table = "default"\ngateway_url = "http://127.0.0.1:9"\n')
+    monkeypatch.setenv("HEADGATE_CONFIG", str(tmp_path / "console.toml"))
+    async with console(*BASE) as made:
+        for path in ("/api/v1/plan", "/api/v1/audit"):
+            answer = await post(made, path, written(BASE[0]))
+            assert answer.status == 200, answer.text
+
+
 async def test_manifests_that_are_asked_about_are_hidden_from_watchers(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -174,11 +174,13 @@ def _read(command: str, said: bytes, errors: str, code: int | None) -> dict[str,
 
 def _variables(settings: StoreSettings) -> dict[str, str]:
     """Return the environment of a command that asks the stores that these settings say."""
-    said: Mapping[str, Any] = {name: getattr(settings, name) for name in StoreSettings.model_fields}
+    # The file of settings is the console's: commands would refuse what it says of the console. All else of it is here.
+    said: Mapping[str, Any] = {name: getattr(settings, name) for name in StoreSettings.model_fields if name != "config"}
+    inherited = {name: value for name, value in os.environ.items() if name.upper() != "HEADGATE_CONFIG"}
     given = {name: value for name, value in said.items() if name in settings.model_fields_set and value is not None}
     # Not as a flag: it may have a password in it, and everybody on the machine can read flags.
     given["nats_url"] = settings.nats_url
-    return {**os.environ, **{f"HEADGATE_{name.upper()}": _written(value) for name, value in given.items()}}
+    return {**inherited, **{f"HEADGATE_{name.upper()}": _written(value) for name, value in given.items()}}
 
 
 def _written(value: Any) -> str:
