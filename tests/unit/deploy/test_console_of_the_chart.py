@@ -36,6 +36,16 @@ def test_it_is_one_user_of_nats_with_the_inbox_of_its_rights() -> None:
     assert re.search(r"\nOPERATOR_RIGHTS: \{.*?_INBOX\.operator\.>", config["roles.conf"], re.DOTALL)
 
 
+def test_its_commands_take_the_objects_that_the_translator_takes() -> None:
+    (deployment,) = of_console("Deployment")
+    (translator,) = (one for one in objects(MODE, "Deployment") if one["metadata"]["name"] == "headgate-translator")
+    of_both = [
+        {one["name"]: one.get("value") for one in each["spec"]["template"]["spec"]["containers"][0]["env"]}
+        for each in (deployment, translator)
+    ]
+    assert [said["HEADGATE_CLASS_NAMES"] for said in of_both] == ["headgate", "headgate"]
+
+
 def test_it_asks_gateways_at_their_admin_sites_and_they_let_nobody_else_of_the_release_in() -> None:
     (service,) = (one for one in objects(MODE, "Service") if one["metadata"]["name"] == "headgate-gateway-admin")
     assert service["spec"]["type"] == "ClusterIP"
