@@ -243,7 +243,7 @@ async def test_a_table_that_could_not_be_read_is_read_again(monkeypatch: pytest.
             raise left.pop()
         return await read(*asked)
 
-    monkeypatch.setattr(live_view, "_AGAIN_S", 0.05)
+    monkeypatch.setattr(live_view, "AGAIN_S", 0.05)
     async with console(*OBJECTS) as made:
         monkeypatch.setattr(live_view, "read_chunks", read_later)
         await made.history.say(ingress("new", host="c.example"))

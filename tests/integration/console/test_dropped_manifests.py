@@ -197,7 +197,7 @@ async def test_an_answer_that_is_too_large_is_given_up(monkeypatch: pytest.Monke
 
 
 async def test_a_command_that_was_ended_is_asked_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(commands, "_bound", lambda process_id: os.kill(process_id, signal.SIGKILL))
+    monkeypatch.setattr(commands, "bound", lambda process_id: os.kill(process_id, signal.SIGKILL))
     async with console(*BASE) as made:
         answer = await post(made, "/api/v1/audit", written(BASE[0]))
         assert answer.status == 400

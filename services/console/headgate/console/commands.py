@@ -113,7 +113,7 @@ class Commands:
             stderr=asyncio.subprocess.PIPE,
         )
         try:
-            _bound(process.pid)
+            bound(process.pid)
             async with asyncio.timeout(ANSWER_S):
                 pipes = (process.stdout, process.stderr)
                 said, errors = await asyncio.gather(*(_read_all(process, pipe) for pipe in pipes))
@@ -127,7 +127,8 @@ class Commands:
         return _read(words[0], said, errors.decode(errors="replace"), process.returncode)
 
 
-def _bound(process_id: int) -> None:
+def bound(process_id: int) -> None:
+    """Give a process of a command its bounds of memory and processor time, and the last place for both."""
     os.setpriority(os.PRIO_PROCESS, process_id, NICENESS)
     resource.prlimit(process_id, resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     resource.prlimit(process_id, resource.RLIMIT_CPU, (_CPU_S, _CPU_S))

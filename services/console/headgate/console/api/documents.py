@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from headgate.common.heartbeats import Heartbeat
-from headgate.common.table import Upstream
+from headgate.common.table import Route, Upstream
 from headgate.common.traffic import CLASSES, Counts, endpoint_name, percentile
 from headgate.console.live.served_table import RouteRow, ServedTable
 from headgate.operations.traffic.history import Point
@@ -48,9 +48,8 @@ def route_document(row: RouteRow, counts: Counts | None, seconds: float) -> dict
 def whole_route(row: RouteRow, table: ServedTable) -> dict[str, Any]:
     """Return all that a revision says of a route, without what no one should read."""
     route = row.route
-    said = route.model_dump(mode="json", exclude_defaults=True, exclude={"plugins", "backends"})
     return {
-        **said,
+        **bare_route(route),
         "host": row.host.host,
         "listeners": list(row.host.listeners),
         "source": row.source,
@@ -61,7 +60,7 @@ def whole_route(row: RouteRow, table: ServedTable) -> dict[str, Any]:
         ],
         "backends": [
             {
-                **backend.model_dump(mode="json", exclude_defaults=True, exclude={"plugins"}),
+                **_without_plugins(backend.model_dump(mode="json", exclude_defaults=True)),
                 "target": backend.target,
                 "weight": backend.weight,
             }
@@ -69,6 +68,18 @@ def whole_route(row: RouteRow, table: ServedTable) -> dict[str, Any]:
         ],
         "upstreams": {key: upstream_document(table.upstreams[key]) for key in row.upstreams if key in table.upstreams},
     }
+
+
+def bare_route(route: Route) -> dict[str, Any]:
+    """Return a route as a table has it, without plugins, those of its backends and canaries included."""
+    bare: dict[str, Any] = _without_plugins(route.model_dump(mode="json", exclude_defaults=True))
+    return bare
+
+
+def _without_plugins(written: Any) -> Any:
+    if isinstance(written, dict):
+        return {key: _without_plugins(value) for key, value in written.items() if key != "plugins"}
+    return [_without_plugins(each) for each in written] if isinstance(written, list) else written
 
 
 def upstream_document(upstream: Upstream) -> dict[str, Any]:

@@ -35,7 +35,7 @@ WINDOW_S: Final = 10.0
 """Over which rates and percentiles of now are taken."""
 _REPORT_S: Final = 2.0
 """Between two readings of who serves what, and of what is wrong."""
-_AGAIN_S: Final = 2.0
+AGAIN_S: Final = 2.0
 _KEPT_EVENTS: Final = 1000
 """Of what happened, for those who lost their connection and come back."""
 KEPT_FAILED: Final = 2000
@@ -139,7 +139,7 @@ class LiveView:
                 continue
             # Or a later one; this one is not told again.
             while not await self._has_read(pointer.version):  # noqa: ASYNC110 - stores do not say when they are back
-                await asyncio.sleep(_AGAIN_S)
+                await asyncio.sleep(AGAIN_S)
 
     async def _has_read(self, version: Version) -> bool:
         try:
@@ -180,7 +180,7 @@ class LiveView:
                 self.traffic_trouble = str(error)
             except StoreError as error:
                 self.traffic_trouble = str(error)
-            await asyncio.sleep(_AGAIN_S)
+            await asyncio.sleep(AGAIN_S)
 
     async def _look(self) -> None:
         while True:
