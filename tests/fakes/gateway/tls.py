@@ -12,6 +12,18 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+SIGNS = x509.KeyUsage(
+    digital_signature=True,
+    key_cert_sign=True,
+    crl_sign=True,
+    content_commitment=False,
+    key_encipherment=False,
+    data_encipherment=False,
+    key_agreement=False,
+    encipher_only=False,
+    decipher_only=False,
+)
+
 
 class Authority:
     """A certificate authority, or one below another."""
@@ -23,6 +35,9 @@ class Authority:
         self._certificate = (
             _builder(self.subject, signer.subject, self.key)
             .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+            .add_extension(SIGNS, critical=True)
+            .add_extension(x509.SubjectKeyIdentifier.from_public_key(self.key.public_key()), critical=False)
+            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.key.public_key()), critical=False)
             .sign(signer.key, hashes.SHA256())
         )
         self.parents: bytes = self.pem + parent.parents if parent else b""
@@ -32,9 +47,14 @@ class Authority:
         return self._certificate.public_bytes(serialization.Encoding.PEM)
 
     def issue(
-        self, name: str, *alternatives: x509.GeneralName, organization: str = "", ends: datetime | None = None
+        self,
+        name: str,
+        *alternatives: x509.GeneralName,
+        organization: str = "",
+        ends: datetime | None = None,
+        names_signer: bool = True,
     ) -> "Issued":
-        """A certificate with the chain below the root."""
+        """A certificate with the chain below the root; without `names_signer` it lacks an Authority Key Identifier."""
         attributes = [x509.NameAttribute(NameOID.COMMON_NAME, name)]
         if organization:
             attributes.insert(0, x509.NameAttribute(NameOID.ORGANIZATION_NAME, organization))
@@ -42,6 +62,9 @@ class Authority:
         builder = _builder(x509.Name(attributes), self.subject, key, ends)
         if alternatives:
             builder = builder.add_extension(x509.SubjectAlternativeName(alternatives), critical=False)
+        if names_signer:
+            signer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self.key.public_key())
+            builder = builder.add_extension(signer, critical=False)
         return Issued(builder.sign(self.key, hashes.SHA256()), key, self.parents)
 
     def revocation_list(self, *revoked: "Issued") -> bytes:

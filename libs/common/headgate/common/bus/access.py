@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from headgate.common.errors import SettingsError
+from headgate.common.trust import verifying_context
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,7 @@ def make_context(tls: NatsTls) -> ssl.SSLContext:
         SettingsError: a file cannot be used; names the setting and the file.
     """
     try:
-        context = ssl.create_default_context(cafile=tls.ca_file)
+        context = verifying_context(tls.ca_file)
     except OSError as error:  # ssl.SSLError is one
         raise SettingsError(f"nats_ca_file: {tls.ca_file} cannot be used: {_reason(error)}") from error
     if tls.certificate_file is not None:

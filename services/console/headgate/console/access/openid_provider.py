@@ -18,6 +18,7 @@ from urllib.parse import quote_plus, urlencode, urlsplit
 import aiohttp
 import jwt
 
+from headgate.common.trust import verifying_context
 from headgate.console.access.errors import LoginRefused, ProviderFailed
 from headgate.console.settings import ConsoleSettings, is_safe
 
@@ -191,7 +192,7 @@ class OpenIdProvider:
         return found
 
     def _trust(self) -> ssl.SSLContext:
-        context = ssl.create_default_context()
+        context = verifying_context()
         if self._settings.console_oidc_ca_file is not None:
             context.load_verify_locations(self._settings.console_oidc_ca_file)
         return context

@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import Final
 
 from headgate.common.table import BackendProtocol
+from headgate.common.trust import verifying_context
 from headgate.gateway.health.asking import Asking, CheckFailed, HttpAsking
 from headgate.gateway.health.h2_asking import GrpcAsking, Http2Asking
 from headgate.gateway.health.target import CheckTarget
@@ -78,7 +79,7 @@ def _context(target: CheckTarget, alpn: str) -> ssl.SSLContext:
 
 @lru_cache(maxsize=256)
 def _make_context(verify: bool, ca_pem: str, alpn: str) -> ssl.SSLContext:
-    context = ssl.create_default_context(cadata=ca_pem or None)
+    context = verifying_context(ca_pem=ca_pem)
     if not verify:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE

@@ -28,13 +28,11 @@ class KubeconfigLoader:
 
     async def load(self) -> Any:
         """Read the file again; an exec plugin's unexpired token is kept while the file is unchanged."""
-        from kubernetes_asyncio.client import Configuration
-
         from headgate.watcher.api.exec_plugins import informed_plugins
 
         if not any(map(os.path.isfile, self._path.split(os.pathsep))):
             raise ClusterConfigError(f"{self.origin}: no such file; give --kubeconfig FILE or set KUBECONFIG")
-        configuration = Configuration()
+        configuration = _new_configuration()
         try:
             with informed_plugins(self._path, self._context):
                 await self._load_into(configuration)
@@ -70,10 +68,9 @@ class InClusterLoader:
 
     async def load(self) -> Any:
         """Read token and CA from where the kubelet keeps them fresh."""
-        from kubernetes_asyncio.client import Configuration
         from kubernetes_asyncio.config import ConfigException, load_incluster_config
 
-        configuration = Configuration()
+        configuration = _new_configuration()
         try:
             load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
         except (ConfigException, OSError) as error:
@@ -84,6 +81,15 @@ class InClusterLoader:
 
     def forget_token(self) -> None:
         """Nothing is kept."""
+
+
+def _new_configuration() -> Any:
+    """Make a configuration that verifies API servers alike on all versions of Python (`headgate.common.trust`)."""
+    from kubernetes_asyncio.client import Configuration
+
+    configuration = Configuration()
+    configuration.disable_strict_ssl_verification = True
+    return configuration
 
 
 def find_loader(kubeconfig: Path | None, context: str | None) -> KubeconfigLoader | InClusterLoader:

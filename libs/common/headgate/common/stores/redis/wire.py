@@ -27,6 +27,7 @@ from headgate.common.errors import NotPermitted, StoreError, StoreUnavailable
 from headgate.common.pem import load_key_pair
 from headgate.common.service.tasks import run_together
 from headgate.common.stores.redis.target import Dial, Login, RedisTarget, Server, TlsIdentity
+from headgate.common.trust import OF_NEWER_PYTHON
 
 _log = logging.getLogger(__name__)
 
@@ -189,7 +190,7 @@ def _tls_options(target: RedisTarget) -> dict[str, Any]:
             raise StoreUnavailable(f"{path} for TLS to Redis cannot be read")
     if not target.is_verified:
         return {**files, "ssl_cert_reqs": "none", "ssl_check_hostname": False}
-    return {**files}
+    return {**files, "ssl_exclude_verify_flags": [*OF_NEWER_PYTHON]}
 
 
 async def hang_up(wire: Wire) -> None:

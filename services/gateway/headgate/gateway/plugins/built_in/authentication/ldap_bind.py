@@ -14,6 +14,7 @@ from pyasn1.error import PyAsn1Error
 from pyasn1_modules import rfc2251
 
 from headgate.common.plugins.authentication.ldap_auth import LdapAuthConfig
+from headgate.common.trust import verifying_context
 from headgate.gateway.net.dialling import Dialler
 
 _MAX_ANSWER = 4096
@@ -53,7 +54,7 @@ def _server(config: LdapAuthConfig) -> tuple[str, int, ssl.SSLContext | None]:
 @cache
 def _context(*, verify: bool) -> ssl.SSLContext:
     """Make what connections with TLS are made by; once, as the reading of all authorities holds up the loop."""
-    context = ssl.create_default_context()
+    context = verifying_context()
     if not verify:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE

@@ -9,6 +9,7 @@ from functools import cache
 from typing import TypeVar
 
 from headgate.common.plugins.observability.loggers import AddressConfig, BatchConfig
+from headgate.common.trust import verifying_context
 from headgate.gateway.net.dialling import Dialler
 from headgate.gateway.plugins.built_in.observability.batches import Batches, BatchLimits
 from headgate.gateway.plugins.built_in.observability.log_entries import LoggerPlugin
@@ -69,7 +70,7 @@ def as_array(entries: Sequence[bytes], batch_size: int) -> bytes:
 @cache
 def client_tls(*, verify: bool) -> ssl.SSLContext:
     """Make what connections with TLS are made by; once, as the reading of all authorities holds up the loop."""
-    context = ssl.create_default_context()
+    context = verifying_context()
     if not verify:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
