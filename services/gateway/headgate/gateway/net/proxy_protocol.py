@@ -89,7 +89,7 @@ def _v1_address(parse: type[IPv4Address] | type[IPv6Address], text: str) -> str:
     try:
         if "%" in text:
             raise ValueError("a scope")
-        return str(parse(text))
+        return _text(parse(text).packed)
     except ValueError as error:
         raise BadProxyHeader(f"{text!r} is not an address of the family that the header names") from error
 
@@ -123,13 +123,16 @@ def _v2_addresses(data: bytes, family: int) -> Addresses | None:
     at = _V2_HEAD.size
     if family == _TCP4:
         source, destination, source_port, destination_port = struct.unpack_from(">4s4sHH", data, at)
-        parse: type[IPv4Address] | type[IPv6Address] = IPv4Address
     elif family == _TCP6:
         source, destination, source_port, destination_port = struct.unpack_from(">16s16sHH", data, at)
-        parse = IPv6Address
     else:
         return None
-    return Addresses((str(parse(source)), source_port), (str(parse(destination)), destination_port))
+    return Addresses((_text(source), source_port), (_text(destination), destination_port))
+
+
+def _text(packed: bytes) -> str:
+    """Write an address as those of connections are written: `ipaddress` does so from Python 3.13 on only."""
+    return socket.inet_ntop(socket.AF_INET6 if len(packed) == 16 else socket.AF_INET, packed)
 
 
 def _check_tlvs(data: bytes) -> None:
