@@ -67,6 +67,11 @@ OFTEN_USED = (
     "built_in/traffic/request_id",
 )
 """Plugins that are compiled all the same, as many routes have them."""
+THROWS = "PyObject_CallFunctionObjArgs(_m, type, value, traceback, NULL)"
+"""How mypyc 2.4 passes an exception on to what a coroutine awaits. Python 3.12 and newer warn of the three arguments
+(https://github.com/mypyc/mypyc/issues/1214), and where warnings are errors the warning takes the exception's place."""
+THROWS_ONE = "PyObject_CallOneArg(_m, value)"
+"""The same as generators of all versions take it; the exception has its type and its traceback."""
 
 
 def sources() -> list[Path]:
@@ -244,6 +249,8 @@ def _call_mypyc(name: str, folder: str) -> None:
         multi_file=True,
         target_dir=folder,
     )
+    runtime = Path(folder, "misc_ops.c")
+    runtime.write_text(runtime.read_text().replace(THROWS, THROWS_ONE))
     command = InParallel(Distribution({"name": "headgate-engine", "ext_modules": extensions}))
     command.inplace = True
     command.parallel = JOBS

@@ -1,4 +1,4 @@
-"""What compiling leaves behind, with real compilers, on a gateway whose only code is one function."""
+"""What compiling leaves behind, with real compilers, on a gateway whose only code is two functions."""
 
 import asyncio
 import fcntl
@@ -19,7 +19,27 @@ import headgate.gateway
 from fakes.waiting import until
 
 ROOT = Path(headgate.gateway.__file__).parents[2]
-PROBE = "def origin() -> str:\n    return 'compiled' if '.so' in __file__ else 'source'\n"
+PROBE = """from collections.abc import Awaitable
+
+def origin() -> str:
+    return 'compiled' if '.so' in __file__ else 'source'
+
+async def wait_for(awaited: Awaitable[None]) -> None:
+    await awaited
+"""
+FAIL = """import asyncio
+from headgate.gateway.proxy import probe
+
+async def main():
+    loop = asyncio.get_running_loop()
+    future = loop.create_future()
+    loop.call_soon(future.set_exception, KeyError('late'))
+    await probe.wait_for(future)
+
+try:
+    asyncio.run(main())
+except Exception as error:
+    print(probe.origin(), repr(error))"""
 SHOW = """from headgate.gateway import ENGINE
 from headgate.gateway.proxy import probe
 from headgate.gateway.proxy.inner import leaf
@@ -106,6 +126,11 @@ def tree(tmp_path: Path) -> Path:
 def test_what_was_compiled_runs_and_is_not_compiled_again(compiled: Path) -> None:
     assert python(compiled, SHOW).stdout == "compiled compiled\n"
     assert "up to date" in compile_tree(compiled).stderr
+
+
+def test_an_exception_reaches_compiled_code_that_waits_also_where_warnings_are_errors(compiled: Path) -> None:
+    done = start(compiled, "-W", "error", "-c", FAIL)
+    assert done.stdout == "compiled KeyError('late')\n", done.stderr
 
 
 def test_machine_code_of_another_checkout_on_the_path_is_never_run(compiled: Path, tmp_path: Path) -> None:
