@@ -1,9 +1,9 @@
 """How servers are verified, with the same demands on all versions of Python.
 
-From 3.13 on, `ssl.create_default_context` refuses certificates whose form is not that of RFC 5280, as those that lack an
-Authority Key Identifier, and trusts an intermediate authority without its root. Private authorities often issue such
-certificates, to API servers among others, so connections would end with a newer Python. Requests to backends are made
-without these flags, so health checks with them would judge endpoints by other rules than requests do.
+From 3.13 on, `ssl.create_default_context` refuses certificates whose form is not that of RFC 5280, such as those that
+lack an Authority Key Identifier, and trusts an intermediate authority without its root. Private authorities often issue
+such certificates, to API servers among others, so connections would end with a newer Python. Requests to backends are
+made without these flags, so health checks with them would judge endpoints by other rules than requests do.
 """
 
 import ssl

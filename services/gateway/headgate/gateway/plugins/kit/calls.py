@@ -8,6 +8,7 @@ from yarl import URL
 
 from headgate.common.plugins.called import CalledConfig
 from headgate.common.plugins.fields import BadHeader, is_reserved
+from headgate.common.trust import verifying_context
 from headgate.gateway.net.destinations import DestinationDenied
 from headgate.gateway.net.dialling import UNBOUNDED, Dialler
 from headgate.gateway.plugins.interface import BodyTooLarge, PluginServices, Request, Response
@@ -31,7 +32,9 @@ def make_client(dialler: Dialler = UNBOUNDED) -> aiohttp.ClientSession:
     return aiohttp.ClientSession(
         auto_decompress=False,
         cookie_jar=aiohttp.DummyCookieJar(),
-        connector=aiohttp.TCPConnector(limit=0, limit_per_host=256, socket_factory=dialler.open_socket),
+        connector=aiohttp.TCPConnector(
+            limit=0, limit_per_host=256, socket_factory=dialler.open_socket, ssl=verifying_context()
+        ),
         skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding", "Content-Type"),
     )
 
