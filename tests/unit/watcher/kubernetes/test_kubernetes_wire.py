@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headgate.common.deltas import is_too_deep
 from headgate.watcher.api import wire
 from headgate.watcher.errors import (
     Absent,
@@ -93,13 +94,22 @@ def test_recorded_discovery_names_the_kinds() -> None:
     assert {"ingresses", "ingressclasses"} <= wire.decode_resources(recorded("api-groups")[1])
 
 
-def test_an_object_as_deep_as_api_servers_take_hides_no_other() -> None:
-    deep = b"[" * 9990 + b"]" * 9990
-    page = wire.decode_list(b'{"metadata":{},"items":[{"a":' + deep + b'},{"b":1}]}')
-    assert [list(item) for item in page.items or ()] == [["a"], ["b"]]
-    assert wire.decode_event(b'{"type":"ADDED","object":{"a":' + deep + b"}}").type == "ADDED"
+@pytest.mark.parametrize("levels", [9990, 50_000])
+def test_an_object_as_deep_as_api_servers_take_hides_no_other(levels: int) -> None:
+    deep = b"[" * levels + b'"]}"' + b"]" * levels
+    page = wire.decode_list(b'{"metadata":{},"items":[{"a":' + deep + b',"c":"[{\\""},{"b":' + deep + b'},{"d":1}]}')
+    first, second, third = page.items or ()
+    assert first["c"] == '[{"'
+    assert third == {"d": 1}
+    assert is_too_deep(first)
+    assert is_too_deep(second)
+    assert is_too_deep(wire.decode_event(b'{"type":"ADDED","object":{"a":' + deep + b"}}").object)
+
+
+@pytest.mark.parametrize("end", [b"", b"]" * 4999, b"]" * 5000])
+def test_a_deep_event_that_is_cut_off_is_none(end: bytes) -> None:
     with pytest.raises(ApiUnreachable, match="the answer is not a watch event"):
-        wire.decode_event(b'{"type":"ADDED","object":{"a":' + b"[" * 50_000 + b"]" * 50_000 + b"}}")
+        wire.decode_event(b'{"type":"ADDED","object":{"a":' + b"[" * 5000 + end)
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"{}", b"<html>", b'{"metadata":{},"items":{}}', b'{"metadata":{},"i'])

@@ -3,12 +3,13 @@
 Only what we need is decoded into types; objects stay as they are.
 """
 
-import sys
+import re
 from collections.abc import Iterator
 from typing import Any, TypeVar
 
 import msgspec
 
+from headgate.common.deltas import MAX_DEPTH
 from headgate.common.resources import JsonObject
 from headgate.watcher.errors import (
     Absent,
@@ -93,8 +94,9 @@ class ApiResourceList(msgspec.Struct):
     resources: list[_ApiResource]
 
 
-_DEEPEST = 12_000
-"""API servers take 10,000 levels."""
+_LEVELS = MAX_DEPTH + 100
+"""Deep enough for an object that is cut there to be refused as too deep, with the list around it."""
+_NESTING = re.compile(rb'"(?:[^"\\]|\\.)*+"|[\[{]|[\]}]', re.DOTALL)
 _STATUS = msgspec.json.Decoder(Status)
 _LIST = msgspec.json.Decoder(ObjectList)
 _EVENT = msgspec.json.Decoder(WatchEvent)
@@ -149,16 +151,30 @@ def _decoded(decoder: "msgspec.json.Decoder[_T]", body: bytes, wanted: str) -> _
 
 
 def _decoded_to_any_depth(decoder: "msgspec.json.Decoder[_T]", body: bytes) -> _T:
-    """Decode what an API server takes: one object that is nested too deep shall not hide all others of its kind."""
+    """Decode what an API server takes, 10,000 levels: an object that is nested too deep hides no other of its kind.
+
+    What is deeper than `_LEVELS` is cut off: from Python 3.12 on no setting lets decoders go as deep as API servers.
+    """
     try:
         return decoder.decode(body)
     except RecursionError:
-        usual = sys.getrecursionlimit()
-        sys.setrecursionlimit(_DEEPEST)
-        try:
-            return decoder.decode(body)
-        finally:
-            sys.setrecursionlimit(usual)
+        return decoder.decode(_cut(body))
+
+
+def _cut(body: bytes) -> bytes:
+    """Put null in the place of each object and list that is deeper than `_LEVELS`, in one pass without recursion."""
+    kept, begin, depth = [], 0, 0
+    for token in _NESTING.finditer(body):
+        match token[0]:
+            case b"[" | b"{":
+                depth += 1
+                if depth == _LEVELS + 1:
+                    kept += [body[begin : token.start()], b"null"]
+            case b"]" | b"}":
+                depth -= 1
+                if depth == _LEVELS:
+                    begin = token.end()
+    return b"".join((*kept, body[begin:] if depth <= _LEVELS else b""))
 
 
 class LineSplitter:
