@@ -15,6 +15,8 @@ import msgspec
 from headgate.gateway.model.form_parts import read_parts
 
 _MAX_DEPTH: Final = 128
+_MAX_JSON_DEPTH: Final = 900
+"""What Python 3.11 can decode at most. Newer versions decode more than the recursion of templates could read."""
 _MAX_FIELDS: Final = 1024
 _MAX_ELEMENTS: Final = 20_000
 _PIECE: Final = 64 << 10
@@ -76,9 +78,22 @@ def _gathered(pairs: Iterable[tuple[str, Any]]) -> dict[Any, Any]:
 
 def _read_json(body: bytes, content_type: str) -> Any:
     try:
-        return msgspec.json.decode(body)
+        value = msgspec.json.decode(body)
     except (msgspec.MsgspecError, ValueError):
         raise BodyFault("it is no JSON") from None
+    if body.count(b"[") + body.count(b"{") > _MAX_JSON_DEPTH and _is_too_deep(value):
+        raise RecursionError
+    return value
+
+
+def _is_too_deep(value: Any) -> bool:
+    level = [value]
+    for _ in range(_MAX_JSON_DEPTH):
+        inner = (each.values() if isinstance(each, dict) else each for each in level if isinstance(each, dict | list))
+        level = [each for members in inner for each in members if isinstance(each, dict | list)]
+        if not level:
+            return False
+    return True
 
 
 def _read_form(body: bytes, content_type: str) -> Fields:
