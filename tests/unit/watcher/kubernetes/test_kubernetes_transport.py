@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 import yaml
+from cryptography import x509
 
-from fakes.gateway.tls import SelfSigned
+from fakes.gateway.tls import Authority, SelfSigned
 from fakes.kubernetes.api import FakeKubernetes
 from fakes.kubernetes.objects import service
 from fakes.virtual_time import in_virtual_time
@@ -117,6 +118,20 @@ async def test_the_server_must_have_a_certificate_of_the_named_authority(tmp_pat
                 ApiUntrusted, match=r"not trusted: self.signed certificate; it was issued by .CN=api\.test"
             ):
                 await ask(distrusting)
+
+
+async def test_a_certificate_that_does_not_name_its_signer_is_trusted_on_all_versions_of_python(tmp_path: Path) -> None:
+    authority = Authority()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    issued = authority.issue("api.test", x509.DNSName("api.test"), names_signer=False)
+    context.load_cert_chain(*issued.write(tmp_path))
+    cluster = {
+        "certificate-authority-data": base64.b64encode(authority.pem).decode(),
+        "tls-server-name": "api.test",
+    }
+    async with FakeKubernetes(tls=context) as api:
+        async with transport(api.write_kubeconfig(tmp_path / "config", cluster=cluster)) as to:
+            assert b"ServiceList" in await ask(to)
 
 
 async def test_a_client_certificate_is_shown(tmp_path: Path) -> None:
