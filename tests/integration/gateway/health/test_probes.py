@@ -8,11 +8,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from cryptography import x509
 from h2.config import H2Configuration
 from h2.connection import H2Connection
 from h2.events import DataReceived, RequestReceived, StreamEnded
 
-from fakes.gateway.tls import SelfSigned
+from fakes.gateway.tls import Authority, SelfSigned
 from headgate.common.table import ActiveCheck, BackendProtocol
 from headgate.gateway.health.asking import MAX_ANSWER
 from headgate.gateway.health.h2_asking import health_request
@@ -175,6 +176,16 @@ async def test_a_certificate_is_checked_against_the_upstreams_authorities_and_na
         other = trusting._replace(check=ActiveCheck(type="https", host="other.example.com"))
         assert "other.example.com" in (await probe(other) or "")
         assert await probe(plain._replace(check=ActiveCheck(type="https", verify=False))) is None
+
+
+async def test_a_certificate_that_does_not_name_its_signer_is_trusted_as_by_requests(tmp_path: Path) -> None:
+    authority = Authority()
+    issued = authority.issue("web.example.com", x509.DNSName("web.example.com"), names_signer=False)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*issued.write(tmp_path))
+    async with serving(Http(status(200)), context) as port:
+        checked = target(port, ActiveCheck(type="https", host="web.example.com"), BackendProtocol.HTTPS)
+        assert await probe(checked._replace(ca_pem=authority.pem.decode())) is None
 
 
 async def test_tls_on_a_plain_port_fails() -> None:

@@ -129,9 +129,11 @@ async def test_a_certificate_that_does_not_name_its_signer_is_trusted_on_all_ver
         "certificate-authority-data": base64.b64encode(authority.pem).decode(),
         "tls-server-name": "api.test",
     }
-    async with FakeKubernetes(tls=context) as api:
-        async with transport(api.write_kubeconfig(tmp_path / "config", cluster=cluster)) as to:
-            assert b"ServiceList" in await ask(to)
+    async with (
+        FakeKubernetes(tls=context) as api,
+        transport(api.write_kubeconfig(tmp_path / "config", cluster=cluster)) as to,
+    ):
+        assert b"ServiceList" in await ask(to)
 
 
 async def test_a_client_certificate_is_shown(tmp_path: Path) -> None:
