@@ -4,6 +4,7 @@ import re
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Sequence
 from pathlib import Path
 
 from bench.errors import BenchError
@@ -24,6 +25,7 @@ class Gateway:
         *flags: str,
         core: int | None = None,
         ports: tuple[int, int, int] | None = None,
+        program: Sequence[str] = HEADGATE,
     ) -> None:
         """Start it.
 
@@ -34,10 +36,11 @@ class Gateway:
             flags: further ones of `headgate gateway`.
             core: to pin it to.
             ports: for HTTP, HTTPS and the admin site; free ones by default.
+            program: the command `headgate`.
         """
         self.name = name
         self.http_port, self.https_port, self.admin_port = ports or free_ports(3)
-        argv = [*HEADGATE, "gateway", f"--nats-url={stack.nats_url}", f"--data-dir={folder / name}"]
+        argv = [*program, "gateway", f"--nats-url={stack.nats_url}", f"--data-dir={folder / name}"]
         argv += ["--allowed-destinations=127.0.0.0/8"]
         argv += [f"--instance={name}", "--workers=1", "--access-log=combined"]
         argv += [f"--http-port={self.http_port}", f"--https-port={self.https_port}", f"--admin-port={self.admin_port}"]
