@@ -17,7 +17,7 @@ from headgate.gateway.observability.traffic_summary import MAX_TOLD, TrafficTell
 from headgate.gateway.proxy.stats import ProxyStats
 from headgate.gateway.proxy.traffic import EndpointTraffic, RouteTraffic, Traffic
 
-NOTES = SimpleNamespace(attempts=None)
+NOTES = SimpleNamespace(attempts=None, scheme=b"http")
 
 
 class Telling(MemoryTrafficBoard):

@@ -53,6 +53,8 @@ async def read_world(
     """Read a log to its end, and what stands in for versions with errors, as a table's translator would find it."""
     world = await _replay(log, table, settings, selection)
     translation = world.translation
+    for _ in translation.settle():  # finds out which versions have errors
+        pass
     unsure = list(translation.world.tracker.unsure)
     histories = await last_good.histories(unsure)
     for ref in unsure:

@@ -112,13 +112,15 @@ class Issuer:
     async def _look_after(self, accounts: Accounts) -> None:
         """Ask about renewals, and remove what is not wanted any more, time and again."""
         while True:
-            if self._surface.may_order:
-                try:
-                    await self._remove_unwanted()
-                except StoreError as error:
-                    _log.info("states of certificates wait to be removed", extra={"reason": str(error)})
-                wanted = [ref for ref in self._surface.translation.wanted if ref.resolver in self._resolvers]
-                await self._renewals.ask(wanted, lambda ref: accounts.open(ref.resolver, self._resolvers[ref.resolver]))
+            if not self._surface.may_order:
+                await asyncio.sleep(LOOK_S)
+                continue
+            try:
+                await self._remove_unwanted()
+            except StoreError as error:
+                _log.info("states of certificates wait to be removed", extra={"reason": str(error)})
+            wanted = [ref for ref in self._surface.translation.wanted if ref.resolver in self._resolvers]
+            await self._renewals.ask(wanted, lambda ref: accounts.open(ref.resolver, self._resolvers[ref.resolver]))
             await asyncio.sleep(LOOK_AFTER_S)
 
     async def _remove_unwanted(self) -> None:
