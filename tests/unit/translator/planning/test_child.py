@@ -120,7 +120,9 @@ async def test_a_child_that_has_too_many_pages_copied_fails() -> None:
 async def test_a_child_that_raises_fails_and_says_nothing(capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(ChildFailed, match="it ended with 1"):
         await run_apart(lambda: bytes([1 // 0]), BOUNDS)
-    assert capfd.readouterr() == ("", "")
+    said = capfd.readouterr()
+    # Where other tests have left gRPC with threads, it says that it does nothing about the fork.
+    assert (said.out, [line for line in said.err.splitlines() if "gRPC" not in line]) == ("", [])
 
 
 async def test_a_cancelled_wait_ends_the_child(children: list[int]) -> None:
