@@ -5,6 +5,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 
 from fakes.command import headgate
 from fakes.console import VIEWER, console, people_file
@@ -46,6 +48,20 @@ async def test_a_token_lets_the_command_in(tmp_path: Path) -> None:
         refused = await headgate("top", f"--server={made.url}", "--once", code=2)
         assert "is HEADGATE_CONSOLE_TOKEN right?" in refused.err
         await headgate("top", f"--server={made.url}", "--once", environment={"HEADGATE_CONSOLE_TOKEN": VIEWER})
+
+
+async def test_no_token_is_sent_where_a_redirect_leads(tmp_path: Path) -> None:
+    async with console(*OBJECTS, flags=[f"--console-people-file={people_file(tmp_path)}"]) as made:
+
+        async def lead_on(request: web.Request) -> web.Response:
+            raise web.HTTPFound(f"{made.url}{request.path_qs}")
+
+        leading = web.Application()
+        leading.router.add_get("/{path:.*}", lead_on)
+        async with TestServer(leading) as server:
+            asked = ("top", f"--server=http://127.0.0.1:{server.port}", "--once")
+            refused = await headgate(*asked, code=2, environment={"HEADGATE_CONSOLE_TOKEN": VIEWER})
+        assert "does not let us in" in refused.err
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ class Console:
         asked = {name: str(value).lower() if isinstance(value, bool) else value for name, value in query.items()}
         request = Request(f"{self.url}/api/v1{path}?{urlencode(asked)}")  # noqa: S310 - the URL is one of HTTP
         if token := os.environ.get(TOKEN_VARIABLE):
-            request.add_header("Authorization", f"Bearer {token}")
+            request.add_unredirected_header("Authorization", f"Bearer {token}")  # a redirect may lead to another host
         try:
             with urlopen(request, timeout=ASK_S) as answer:  # noqa: S310
                 return json.load(answer)
