@@ -13,7 +13,6 @@ import itertools
 import json
 import ssl
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -30,9 +29,10 @@ from bench.reporting.machine import describe_machine, load_average
 from bench.reporting.tables import table
 from bench.servers.origin import start_origin
 from bench.setup.manifests import ingress, site_host, site_name, write_class, write_sites
-from bench.setup.processes import Process, cpu_seconds, end_all, free_ports
+from bench.setup.measuring import measure_alone
+from bench.setup.processes import Process, cpu_seconds, free_ports
 from bench.setup.stack import Stack
-from bench.setup.tools import BENCH, IMPORTABLE, alone
+from bench.setup.tools import IMPORTABLE
 from headgate.gateway.tls.loading import self_signed
 
 KINDS = ("new", "new, path taken", "new, with a fault", "update", "update, with a fault")
@@ -205,17 +205,8 @@ def main() -> int:
     parser.add_argument("--ingresses", type=int, default=10_000)
     parser.add_argument("--requests", type=int, default=2000, help="in each phase")
     given = parser.parse_args()
-    with alone(), tempfile.TemporaryDirectory(dir=BENCH / ".work") as folder:
-        try:
-            rows = _run(given.ingresses, given.requests, Path(folder))
-        except BenchError as error:
-            print(error, file=sys.stderr)
-            return 1
-        finally:
-            end_all()
-    machine = describe_machine()
-    print(f"{given.ingresses} Ingresses; {machine.processor}, {machine.cores} cores, commit {machine.commit}, ", end="")
-    print(f"load {load_average():.1f}\n")
+    rows = measure_alone(lambda folder: _run(given.ingresses, given.requests, folder))
+    print(f"{given.ingresses} Ingresses; {describe_machine()}, load {load_average():.1f}\n")
     print(table(["milliseconds", "answers", "p50", "p99", "max"], rows))
     return 0
 

@@ -10,7 +10,6 @@ import asyncio
 import json
 import shutil
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -23,9 +22,9 @@ from bench.reporting.machine import describe_machine, load_average
 from bench.reporting.tables import table
 from bench.servers.origin import start_origin
 from bench.setup.manifests import SEPARATOR, endpoint_slice, service, site_host, site_name
-from bench.setup.processes import end_all, free_ports
+from bench.setup.measuring import measure_alone
+from bench.setup.processes import free_ports
 from bench.setup.stack import Stack
-from bench.setup.tools import BENCH, alone
 from headgate.common.status import STATUS_PREFIX
 
 SERVICES = 10
@@ -160,16 +159,8 @@ def main() -> int:
     parser.add_argument("--routes", type=int, default=1000, help="that come and go at once")
     parser.add_argument("--served", type=int, default=5000, help="that are there from the start")
     given = parser.parse_args()
-    with alone(), tempfile.TemporaryDirectory(dir=BENCH / ".work") as folder:
-        try:
-            found = list(run(Path(folder), given.routes, given.served))
-        except BenchError as error:
-            print(error, file=sys.stderr)
-            return 1
-        finally:
-            end_all()
-    machine = describe_machine()
-    print(f"{machine.processor}, {machine.cores} cores, commit {machine.commit}, load {load_average():.1f}\n")
+    found = measure_alone(lambda folder: list(run(folder, given.routes, given.served)))
+    print(f"{describe_machine()}, load {load_average():.1f}\n")
     print(table(["", "seconds"], [[what, f"{seconds:.2f}"] for what, seconds in found]))
     return 0
 

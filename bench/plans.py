@@ -1,14 +1,13 @@
 """What plans cost changes: `python -m bench.plans --ingresses 10000 --changes 200`.
 
-`headgate up` serves so many Ingresses, each with a Service and an EndpointSlice. One client changes an Ingress in the
-log and waits for the revision with it, again and again: in turns of twenty changes while nobody asks for plans, and
-while somebody asks the translator for one after the other.
+`headgate up` serves so many Ingresses, each with a Service and an EndpointSlice. One client writes a changed Ingress
+to the log, waits for the revision that has it, and goes on with the next. Twenty changes without plans alternate with
+twenty during which another client asks the translator for one plan after the other.
 """
 
 import argparse
 import asyncio
 import sys
-import tempfile
 import time
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
@@ -23,9 +22,9 @@ from bench.reporting.machine import describe_machine, load_average
 from bench.reporting.tables import table
 from bench.servers.origin import start_origin
 from bench.setup.manifests import ingress, site_host, site_name, write_class, write_sites
-from bench.setup.processes import end_all, free_ports
+from bench.setup.measuring import measure_alone
+from bench.setup.processes import free_ports
 from bench.setup.stack import Stack
-from bench.setup.tools import BENCH, alone
 from headgate.common.bus.connection import Bus
 from headgate.common.bus.planning import ask_for_plan
 from headgate.common.deltas import Delta, Operation
@@ -135,17 +134,10 @@ def main() -> int:
     parser.add_argument("--ingresses", type=int, default=10_000)
     parser.add_argument("--changes", type=int, default=200, help="with plans, and as many without")
     given = parser.parse_args()
-    with alone(), tempfile.TemporaryDirectory(dir=BENCH / ".work") as folder:
-        try:
-            took = _run(given.ingresses, given.changes, Path(folder))
-        except BenchError as error:
-            print(error, file=sys.stderr)
-            return 1
-        finally:
-            end_all()
-    machine = describe_machine()
-    print(f"{given.ingresses} Ingresses; {machine.processor}, {machine.cores} cores, commit {machine.commit}, ", end="")
-    print(f"load {load_average():.1f}\n")
+    if given.changes < TURN:
+        parser.error(f"--changes: at least {TURN}, which is a turn")
+    took = measure_alone(lambda folder: _run(given.ingresses, given.changes, folder))
+    print(f"{given.ingresses} Ingresses; {describe_machine()}, load {load_average():.1f}\n")
     rows = []
     for name, samples in took.items():
         found = Distribution.of(samples)

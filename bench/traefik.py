@@ -19,7 +19,6 @@ import json
 import random
 import shutil
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -40,9 +39,9 @@ from bench.reporting.tables import table
 from bench.servers.origin import start_origin
 from bench.setup.changes import CHANGING, Changing, ChangingSite, make_changes
 from bench.setup.manifests import SEPARATOR, endpoint_slice, replace_file, service, write_class
+from bench.setup.measuring import measure_alone
 from bench.setup.processes import Process, family, free_ports
 from bench.setup.stack import Stack
-from bench.setup.tools import alone
 from bench.setup.traefik import RULE, TRAEFIK, ingress_route
 from bench.setup.workload import DOMAIN, host_names
 
@@ -278,10 +277,7 @@ def main() -> int:
     machine = describe_machine()
     print(f"{machine.processor}, {machine.cores} cores, Linux {machine.kernel}, Python {machine.python}")
     print(f"{datetime.now(UTC):%Y-%m-%d}, {machine.commit}, load {load_average():.1f}\n")
-    with alone(), tempfile.TemporaryDirectory(prefix="headgate-bench-") as made:
-        folder = Path(made)
-        folder.chmod(0o755)
-        print(markdown(plan, measure(plan, folder)))
+    print(markdown(plan, measure_alone(lambda folder: measure(plan, folder), within=None)))
     return 0
 
 

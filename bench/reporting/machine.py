@@ -22,6 +22,10 @@ class Machine:
     commit: str
     """Short hash of the checkout, `+` after it if files differ."""
 
+    def __str__(self) -> str:
+        """As commands name it in a line."""
+        return f"{self.processor}, {self.cores} cores, commit {self.commit}"
+
     @property
     def slug(self) -> str:
         """Name for files: `intel-xeon-processor-2-core`."""

@@ -43,9 +43,9 @@ class Verdicts(NamedTuple):
     """What a translation says of objects."""
 
     problems: Mapping[ObjectRef, tuple[Problem, ...]]
-    """Of those that are ours."""
+    """What is wrong with each object that is ours."""
     foreign: Mapping[ObjectRef, str]
-    """Why others are not."""
+    """Why each other object is not ours."""
 
 
 def choose_cluster(

@@ -21,10 +21,11 @@ from headgate.common.admission import (
     decode_opinion,
     decode_proposal,
 )
+from headgate.common.bus.asking import ask_translator
 from headgate.common.bus.connection import Bus
 from headgate.common.bus.inboxes import is_inbox
 from headgate.common.deltas import escape_token
-from headgate.common.errors import DecodeError, NoAnswer, NotPermitted
+from headgate.common.errors import DecodeError
 
 COURTESY_S = 0.2
 """A translator that cannot judge yet leaves another one so much time to answer first."""
@@ -43,18 +44,8 @@ async def ask(bus: Bus, table: str, proposal: Proposal, timeout_s: float) -> Opi
     Raises:
         NoAnswer: there was none in time; says why.
     """
-    if not bus.is_connected:
-        raise NoAnswer("not connected to NATS")
-    try:
-        subject, question = admission_subject(proposal.ref.cluster, table), _encode(proposal)
-        message = await bus.request(subject, question, timeout_s=timeout_s)
-        return decode_opinion(message.data)
-    except nats.errors.NoRespondersError as error:
-        raise NoAnswer("no translator listens") from error
-    except TimeoutError as error:
-        raise NoAnswer(f"no translator answered within {timeout_s:.1f} s") from error
-    except (nats.errors.Error, NotPermitted, DecodeError) as error:
-        raise NoAnswer(str(error)) from error
+    subject = admission_subject(proposal.ref.cluster, table)
+    return await ask_translator(bus, subject, _encode(proposal), decode_opinion, timeout_s)
 
 
 def _encode(proposal: Proposal) -> bytes:

@@ -12,9 +12,10 @@ from collections.abc import Awaitable, Callable
 import nats.errors
 from nats.aio.msg import Msg
 
+from headgate.common.bus.asking import ask_translator
 from headgate.common.bus.connection import Bus
 from headgate.common.bus.inboxes import is_inbox
-from headgate.common.errors import DecodeError, NoAnswer, NotPermitted
+from headgate.common.errors import DecodeError
 from headgate.common.planning import (
     PlanAnswer,
     PlanBasis,
@@ -49,15 +50,8 @@ async def ask_for_plan(bus: Bus, table: str, basis: PlanBasis, question: bytes) 
     Raises:
         NoAnswer: there was none in time; says why.
     """
-    try:
-        message = await bus.request(plan_subject(table), question, headers=basis.as_headers(), timeout_s=ANSWER_S)
-        return decode_answer(message.data)
-    except nats.errors.NoRespondersError as error:
-        raise NoAnswer("no translator listens") from error
-    except TimeoutError as error:
-        raise NoAnswer(f"no translator answered within {ANSWER_S:.0f} s") from error
-    except (nats.errors.Error, NotPermitted, DecodeError) as error:
-        raise NoAnswer(str(error)) from error
+    headers = basis.as_headers()
+    return await ask_translator(bus, plan_subject(table), question, decode_answer, ANSWER_S, headers)
 
 
 class PlanAnswering:

@@ -177,7 +177,7 @@ class World:
         if not is_present:
             self._presumed.discard(ref)
             return self._stand(stored, ref, before, self.tracker.follow(ref, None))
-        self._judge_first(stored, ref)
+        self._end_presumption(stored, ref)
         new = self._judge(stored, ref, delta, may_presume=before is None and not self.tracker.has_record(ref))
         return self._stand(stored, ref, before, self.tracker.follow(ref, new))
 
@@ -192,10 +192,10 @@ class World:
     def judge(self, ref: ObjectRef) -> tuple[Hashable, ...]:
         """Judge a presumed object by itself; return the keys whose content changed by it."""
         stored, before = self._kinds[KindKey(ref.group, ref.resource)], self.tracker.get(ref)
-        self._judge_first(stored, ref)
+        self._end_presumption(stored, ref)
         return self._stand(stored, ref, before, self.tracker.get(ref))
 
-    def _judge_first(self, stored: StoredKind[Any], ref: ObjectRef) -> None:
+    def _end_presumption(self, stored: StoredKind[Any], ref: ObjectRef) -> None:
         if ref not in self._presumed:
             return
         self._presumed.discard(ref)
@@ -218,7 +218,7 @@ class World:
             return ()
         ref = ObjectRef(*map(sys.intern, said.ref))
         before = self.tracker.get(ref)
-        self._judge_first(stored, ref)
+        self._end_presumption(stored, ref)
         after = self.tracker.remember(ref, said, lambda good: self._judge(stored, ref, good))
         return self._stand(stored, ref, before, after)
 
