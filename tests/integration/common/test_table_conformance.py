@@ -12,6 +12,7 @@ from fakes.traffic import of_endpoint, of_route, summary
 from headgate.common.errors import Conflict, NotFound
 from headgate.common.heartbeats import Heartbeat
 from headgate.common.snapshot import Chunk, ChunkName, Manifest, Pin, Pointer, Version, digest_of
+from headgate.common.stores.revision_change import RevisionChange
 from headgate.common.traffic import Tap
 
 TABLE_STORES: dict[str, Callable[[], AbstractAsyncContextManager[Tables]]] = {**IMPLEMENTATIONS, "redis": real_tables}
@@ -48,6 +49,21 @@ async def commit(tables: Tables, revisions: Sequence[int], chunks: Callable[[int
         pointer = await tables.snapshots.commit(manifest(revision, *used), pointer)
     assert pointer is not None
     return pointer
+
+
+async def test_a_change_is_stored_with_its_revision_and_read_by_followers_and_others(tables: Tables) -> None:
+    first = await commit(tables, [1], lambda _: chunk("a"))
+    before = await tables.snapshots.manifest_of(first)
+    async with asyncio.timeout(30), aclosing(tables.snapshots.follow("default")) as pointers:  # type: ignore[type-var]
+        assert await anext(pointers) == first
+        change = RevisionChange(before, [chunk("b")])
+        second = await tables.snapshots.commit(manifest(2, chunk("b")), first, change)
+        assert await anext(pointers) == second
+        followed = await tables.snapshots.manifest_of(second)
+    read = await tables.snapshots.get_manifest("default", Version(1, 2))
+    assert followed == read == manifest(2, chunk("b"))
+    assert await tables.snapshots.missing([chunk("a").digest, chunk("b").digest]) == set()
+    assert await tables.snapshots.get_chunk(name_of(chunk("b"))) == b'["b"]'
 
 
 async def test_a_table_that_was_never_committed_has_no_pointer(tables: Tables) -> None:

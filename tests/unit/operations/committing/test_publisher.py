@@ -8,6 +8,7 @@ import pytest
 from headgate.common.errors import Conflict, HistoryBroken
 from headgate.common.snapshot import Manifest, Pointer, Rollout, Version
 from headgate.common.stores.memory.snapshots import MemorySnapshotStore
+from headgate.common.stores.revision_change import RevisionChange
 from headgate.common.table import VirtualHost
 from headgate.common.table_image import TableImage
 from headgate.operations.committing.publisher import Draft, TablePublisher
@@ -76,11 +77,13 @@ class BrokenHistory(MemorySnapshotStore):
 
     is_broken = True
 
-    async def commit(self, manifest: Manifest, expected: Pointer | None) -> Pointer:
+    async def commit(
+        self, manifest: Manifest, expected: Pointer | None, change: RevisionChange | None = None
+    ) -> Pointer:
         if expected and self.is_broken and manifest.version.epoch <= expected.version.epoch:
             raise HistoryBroken("a replica was promoted")
         self.is_broken = expected is None
-        return await super().commit(manifest, expected)
+        return await super().commit(manifest, expected, change)
 
 
 async def test_a_store_that_may_have_lost_commits_gets_a_new_epoch_once() -> None:

@@ -19,6 +19,7 @@ from headgate.common.status import StatusUpdate
 from headgate.common.stores.memory.log import MemoryDeltaLog
 from headgate.common.stores.memory.snapshots import MemorySnapshotStore
 from headgate.common.stores.memory.stores import MemoryStores
+from headgate.operations.committing import publisher
 from headgate.translator.leading import feeds
 from headgate.translator.leading.leadership import PATIENCE, CatchUp
 from headgate.translator.leading.output import Output
@@ -162,7 +163,7 @@ async def test_leading_goes_back_and_forth_without_a_revision_going_back() -> No
 
 
 class SlowStore(MemorySnapshotStore):
-    """A store in which a writer can be stopped before its commit."""
+    """A store in which a writer can be stopped before its commit, while it stores chunks."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -178,7 +179,8 @@ class SlowStore(MemorySnapshotStore):
 
 
 @in_virtual_time
-async def test_one_that_stood_still_before_its_commit_does_not_make_it() -> None:
+async def test_one_that_stood_still_before_its_commit_does_not_make_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(publisher, "COMMITTED_ALONG", -1)  # chunks are stored before, as large ones are
     stores, slow = await filled(), SlowStore()
     stores.snapshots = slow
     async with pair(stores) as both:

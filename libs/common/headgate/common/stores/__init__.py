@@ -15,6 +15,7 @@ from headgate.common.leadership.leases import Lease, StoredLease
 from headgate.common.resources import ObjectRef
 from headgate.common.snapshot import Chunk, ChunkName, Manifest, Pointer, Version
 from headgate.common.status import StatusUpdate
+from headgate.common.stores.revision_change import RevisionChange
 from headgate.common.traffic import Tap, TrafficSummary
 
 TOMBSTONE_AGE_S = 7 * 24 * 3600.0
@@ -234,10 +235,13 @@ class SnapshotStore(Protocol):
         """
         ...
 
-    async def commit(self, manifest: Manifest, expected: Pointer | None) -> Pointer:
+    async def commit(
+        self, manifest: Manifest, expected: Pointer | None, change: RevisionChange | None = None
+    ) -> Pointer:
         """Store the manifest, then move the pointer from `expected` to it in one compare-and-set.
 
-        The chunks that it names are stored before.
+        The chunks that it names are stored before, or with it: those of `change`, which readers then get with the
+        notice of the revision.
 
         Raises:
             Conflict: the pointer is not `expected` any more, or a chunk was collected meanwhile.
@@ -247,6 +251,14 @@ class SnapshotStore(Protocol):
 
     async def get_manifest(self, table: str, version: Version) -> Manifest:
         """Return the manifest of a revision.
+
+        Raises:
+            NotFound: never there, or collected.
+        """
+        ...
+
+    async def manifest_of(self, pointer: Pointer) -> Manifest:
+        """Return the manifest that a pointer names; nothing is read where notices brought all that is new in it.
 
         Raises:
             NotFound: never there, or collected.

@@ -30,10 +30,13 @@ from headgate.common.snapshot import (
 )
 from headgate.common.stores import SnapshotStore
 from headgate.common.stores.reading import read_chunks
+from headgate.common.stores.revision_change import RevisionChange
 from headgate.common.table import EntryKind
 from headgate.operations.committing.retention import Kept, Retention, expired
 
 READ_AT_ONCE = 8
+COMMITTED_ALONG = 256 * 1024
+"""Bytes of new chunks, not compressed, that are committed together with the revision."""
 Clock = Callable[[], float]
 
 
@@ -202,20 +205,20 @@ class TablePublisher:
         await self.refresh()
         if self.is_current(draft) and not self.is_behind:
             if not self._is_verified:
-                await self._put_missing(draft)
+                await self._store.put_chunks(await self._missing(draft))
                 self._is_verified = True
             self._contents = draft.by_digest
             return None
         self._is_known = False
-        await self._put_missing(draft)
+        change = await self._store_missing(draft)
         manifest = await self._next(draft)
         if not self._may_commit():
             raise Conflict("another one commits by now")
         try:
-            self._pointer = await self._store.commit(manifest, self._pointer)
+            self._pointer = await self._store.commit(manifest, self._pointer, change)
         except HistoryBroken:
             manifest = _placed(manifest, draft, self._new_epoch())
-            self._pointer = await self._store.commit(manifest, self._pointer)
+            self._pointer = await self._store.commit(manifest, self._pointer, change)
         self._manifest, self._is_known, self._is_verified = manifest, True, True
         self._contents = draft.by_digest
         self._kept[manifest.version] = Kept.of(manifest)
@@ -242,8 +245,16 @@ class TablePublisher:
             chunk.digest for chunk in live
         ]
 
-    async def _put_missing(self, draft: Draft) -> None:
-        """Store what the current revision does not name; once after the start also what was lost of it.
+    async def _store_missing(self, draft: Draft) -> RevisionChange | None:
+        """Store what is missing; where that is little, return it, to be stored and announced with the commit."""
+        missing, parent = await self._missing(draft), self._manifest
+        if parent is not None and sum(len(chunk.content) for chunk in missing) <= COMMITTED_ALONG:
+            return RevisionChange(parent, missing)
+        await self._store.put_chunks(missing)
+        return None
+
+    async def _missing(self, draft: Draft) -> list[Chunk]:
+        """Return the chunks that the current revision does not name; once after the start also those that it lost.
 
         Other chunks are written though they may be there: only the current revision keeps them from being
         collected, which another table's translator may be about to do.
@@ -251,8 +262,8 @@ class TablePublisher:
         chunks = draft.by_digest
         named = chunks.keys() & (self._manifest.digests if self._manifest else frozenset())
         lost = await self._store.missing(named) if named and not self._is_verified else set()
-        if missing := (chunks.keys() - named) | lost:
-            await self._store.put_chunks([chunk for digest, chunk in chunks.items() if digest in missing])
+        missing = (chunks.keys() - named) | lost
+        return [chunk for digest, chunk in chunks.items() if digest in missing] if missing else []
 
     async def _next(self, draft: Draft) -> Manifest:
         causes, parent = self._news(draft), self._manifest

@@ -167,7 +167,7 @@ class Follower:
     async def _apply(self, pointer: Pointer) -> None:
         served = self._applier.manifest
         if served is None or pointer.version >= served.version:
-            manifest = await self._store.get_manifest(self._table, pointer.version)
+            manifest = await self._store.manifest_of(pointer)
             _check(manifest, pointer)
             if manifest != served:
                 if served is not None and manifest.version == served.version:

@@ -14,6 +14,7 @@ from headgate.common.snapshot import (
 )
 from headgate.common.stores.memory.changes import Changes
 from headgate.common.stores.pointers import pointer_to
+from headgate.common.stores.revision_change import RevisionChange
 
 
 class MemorySnapshotStore:
@@ -52,7 +53,9 @@ class MemorySnapshotStore:
             raise NotFound(f"chunk {name.digest[:12]} is not in the store")
         return open_chunk(name, self.chunks[name.digest])
 
-    async def commit(self, manifest: Manifest, expected: Pointer | None) -> Pointer:
+    async def commit(
+        self, manifest: Manifest, expected: Pointer | None, change: RevisionChange | None = None
+    ) -> Pointer:
         """Store the manifest and move the pointer to it, both or neither."""
         encoded, current = manifest.encode(), self.pointers.get(manifest.table)
         pointer = pointer_to(manifest, encoded)
@@ -60,6 +63,8 @@ class MemorySnapshotStore:
             return current
         if current != expected:
             raise Conflict(f"table {manifest.table}: the pointer is not the expected one")
+        if change is not None:
+            await self.put_chunks(change.chunks)
         self.manifests[manifest.table, manifest.version] = encoded
         self._unnamed -= manifest.digests
         self.pointers[manifest.table] = pointer
@@ -72,6 +77,10 @@ class MemorySnapshotStore:
             return Manifest.decode(self.manifests[table, version])
         except KeyError:
             raise NotFound(f"table {table} has no revision {version}: never committed, or collected since") from None
+
+    async def manifest_of(self, pointer: Pointer) -> Manifest:
+        """Return the manifest that a pointer names."""
+        return await self.get_manifest(pointer.table, pointer.version)
 
     async def versions(self, table: str) -> Sequence[Version]:
         """Return the versions whose manifests are kept, oldest first."""

@@ -7,15 +7,21 @@
 Manifest and pointer are written in one atomic batch (NATS 2.12), the pointer with the sequence that its predecessor
 must have: a writer that loses the race leaves nothing behind, not even a manifest under the winner's version.
 
+A small change is committed together with its chunks, and the pointer's message carries it in a header: who follows the
+pointer and has the revision before then reads nothing else.
+
 A reader watches for speed and reads for correctness: the pointer itself is read on every reconnection, after every
 disturbance and every five seconds.
 """
 
 import asyncio
+import base64
+import binascii
 import logging
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
+from typing import NamedTuple
 
 from headgate.common.bus.connection import Bus
 from headgate.common.deltas import escape_token
@@ -30,8 +36,9 @@ from headgate.common.snapshot import (
     compress,
     open_chunk,
 )
+from headgate.common.stores.announced import AnnouncedRevisions
 from headgate.common.stores.collecting import CHUNK_GRACE_S, NamedChunks, UnusedChunks
-from headgate.common.stores.nats.following import Restarted, follow
+from headgate.common.stores.nats.following import Message, Restarted, follow
 from headgate.common.stores.nats.jetstream import (
     EXPECTED_LAST,
     BatchRefused,
@@ -42,10 +49,13 @@ from headgate.common.stores.nats.jetstream import (
     Upkeep,
 )
 from headgate.common.stores.pointers import Tell, decode_pointer, decode_versions, follow_pointer, pointer_to
+from headgate.common.stores.revision_change import RevisionChange, encode_change
 
 _log = logging.getLogger(__name__)
 
 TABLES_BUCKET = "HEADGATE_TABLES"
+CHANGE_HEADER = "Headgate-Change"
+"""Of a pointer's message: `encode_change` in base64."""
 _PREFIX = f"$KV.{TABLES_BUCKET}"
 _FEW = 16
 _PURGES = 16
@@ -73,6 +83,17 @@ def tables_stream(bus: Bus, upkeep: Upkeep) -> Stream:
     return Stream(bus, bucket_config(TABLES_BUCKET, "Route tables: chunks, manifests, pointers"), upkeep)
 
 
+class _CommitMessages(NamedTuple):
+    """What is stored together with a pointer."""
+
+    chunks: Sequence[Outgoing]
+    manifest: Outgoing
+    headers: dict[str, str]
+    """Of the pointer's message."""
+    digests: frozenset[str]
+    """Of all chunks that the manifest names."""
+
+
 class NatsSnapshotStore:
     """`SnapshotStore` on JetStream."""
 
@@ -86,6 +107,10 @@ class NatsSnapshotStore:
         self._named = NamedChunks()
         """By key of the manifest, for one incarnation of the bucket."""
         self._incarnation = ""
+        self._announced = AnnouncedRevisions()
+        self._written: dict[str, tuple[Pointer, int]] = {}
+        """By table, the pointer that was written here last and its sequence: as long as it is the one that is expected,
+        the server compares it with the stored one."""
 
     async def read_pointer(self, table: str) -> Pointer | None:
         """Return the pointer as the stream's leader has it; None if there is none.
@@ -146,6 +171,8 @@ class NatsSnapshotStore:
 
     async def get_chunk(self, name: ChunkName) -> bytes:
         """Return a chunk's verified content; any replica may answer, the leader is asked when that one lacks it."""
+        if (carried := self._announced.chunk(name.digest)) is not None:
+            return open_chunk(name, carried)
         try:
             data = await self._stream.last_direct(_chunk_key(name.digest))
             if data is None:
@@ -158,29 +185,51 @@ class NatsSnapshotStore:
             raise NotFound(f"chunk {name.digest[:12]} is not in the store")
         return open_chunk(name, data)
 
-    async def commit(self, manifest: Manifest, expected: Pointer | None) -> Pointer:
+    async def commit(
+        self, manifest: Manifest, expected: Pointer | None, change: RevisionChange | None = None
+    ) -> Pointer:
         """Store the manifest and move the pointer to it, both or neither.
 
         A commit that was made but not confirmed may be repeated: it returns the pointer as it stands.
         """
         table, encoded = manifest.table, manifest.encode()
         wanted = pointer_to(manifest, encoded)
+        messages = await self._messages(manifest, encoded, change)
+        known, sequence = self._written.pop(table, (None, 0))
+        if known is not None and known == expected:
+            with suppress(Conflict):  # it was written again since: what is there now decides
+                return await self._move(table, wanted, sequence, messages)
         current, sequence = await self._present_pointer(table)
         if current is not None and current == wanted:
             return current
         if current != expected:
             raise Conflict(f"table {table}: expected {_name(expected)}, found {_name(current)}")
+        return await self._move(table, wanted, sequence, messages)
+
+    async def _move(self, table: str, wanted: Pointer, after: int, messages: _CommitMessages) -> Pointer:
+        pointer = Outgoing(
+            _pointer_key(table), wanted.model_dump_json().encode(), messages.headers | {EXPECTED_LAST: str(after)}
+        )
         try:
-            await self._stream.publish_batch(
-                (
-                    Outgoing(_manifest_key(table, manifest.version), encoded),
-                    Outgoing(_pointer_key(table), wanted.model_dump_json().encode(), {EXPECTED_LAST: str(sequence)}),
-                )
-            )
+            stored = await self._stream.publish_batch((*messages.chunks, messages.manifest, pointer))
         except BatchRefused as error:
             raise StoreError(f"table {table} cannot be committed (NATS 2.12 or newer is needed): {error}") from error
-        self._named.add(_manifest_key(table, manifest.version), manifest.digests)
+        self._named.add(messages.manifest.subject, messages.digests)
+        self._written[table] = wanted, stored[-1]
         return wanted
+
+    async def _messages(self, manifest: Manifest, encoded: bytes, change: RevisionChange | None) -> _CommitMessages:
+        key = Outgoing(_manifest_key(manifest.table, manifest.version), encoded)
+        if change is None:
+            return _CommitMessages((), key, {}, manifest.digests)
+        await self._count_on(chunk.digest for chunk in change.chunks)
+        contents = [compress(chunk.content) for chunk in change.chunks]
+        chunks = [
+            Outgoing(_chunk_key(chunk.digest), content) for chunk, content in zip(change.chunks, contents, strict=True)
+        ]
+        carried = encode_change(manifest, change, contents)
+        headers = {CHANGE_HEADER: base64.b64encode(carried).decode()} if carried else {}
+        return _CommitMessages(chunks, key, headers, manifest.digests)
 
     async def get_manifest(self, table: str, version: Version) -> Manifest:
         """Return the manifest of a revision."""
@@ -191,7 +240,12 @@ class NatsSnapshotStore:
             stored = None
         if stored is None:
             raise NotFound(f"table {table} has no revision {version}: never committed, or collected since")
-        return Manifest.decode(stored.data)
+        return self._announced.note(Manifest.decode(stored.data))
+
+    async def manifest_of(self, pointer: Pointer) -> Manifest:
+        """Return the manifest that a pointer names; nothing is read where notices brought all that is new in it."""
+        announced = self._announced.manifest_of(pointer)
+        return announced or await self.get_manifest(pointer.table, pointer.version)
 
     async def versions(self, table: str) -> Sequence[Version]:
         """Return the versions whose manifests are kept, oldest first."""
@@ -251,10 +305,22 @@ class NatsSnapshotStore:
     async def _watch(self, table: str, tell: Tell) -> None:
         async with aclosing(follow(self._stream, [_pointer_key(table)])) as items:
             async for item in items:
-                try:
-                    tell(None if isinstance(item, Restarted) else decode_pointer(item[-1].data))
-                except DecodeError as error:
-                    _log.error("a pointer cannot be read", extra={"table": table, "reason": str(error)})
+                if isinstance(item, Restarted):
+                    tell(None)
+                    continue
+                for message in item:
+                    self._hear(message, tell)
+
+    def _hear(self, message: Message, tell: Tell) -> None:
+        try:
+            pointer = decode_pointer(message.data)
+        except DecodeError as error:
+            _log.error("a pointer cannot be read", extra={"subject": message.subject, "reason": str(error)})
+            return
+        if carried := message.headers.get(CHANGE_HEADER):
+            with suppress(binascii.Error, ValueError):  # what is not carried is read
+                self._announced.hear(pointer, base64.b64decode(carried, validate=True))
+        tell(pointer)
 
 
 def _groups(items: Sequence[str]) -> Iterator[Sequence[str]]:

@@ -3,7 +3,8 @@
     {headgate}:chunks                 hash    SHA-256 to compressed chunk
     {headgate}:manifests:<table>      hash    <epoch>.<revision> to compressed manifest
     {headgate}:pointer:<table>        hash    json (what readers get), version, digest, history
-    {headgate}:news:<table>           stream  the pointer at every commit: what readers wait for
+    {headgate}:news:<table>           stream  the pointer at every commit, and the change if it is small: what
+                                              readers wait for
     {headgate}:tables                 set     tables that were ever committed
     {headgate}:doomed                 set     chunks that are about to be dropped, unless somebody counts on them
 
@@ -45,6 +46,7 @@ from headgate.common.snapshot import (
     digest_of,
     open_chunk,
 )
+from headgate.common.stores.announced import AnnouncedRevisions
 from headgate.common.stores.collecting import CHUNK_GRACE_S, NamedChunks, UnusedChunks
 from headgate.common.stores.pointers import (
     Tell,
@@ -56,6 +58,7 @@ from headgate.common.stores.pointers import (
 )
 from headgate.common.stores.redis.link import RedisLink, Script
 from headgate.common.stores.redis.wire import ask_alone, hang_up
+from headgate.common.stores.revision_change import RevisionChange, encode_change
 
 _log = logging.getLogger(__name__)
 
@@ -72,21 +75,23 @@ _COMMIT = Script("""
 local history = string.match(redis.call('INFO', 'replication'), 'master_replid:(%x+)')
 local pointer, manifests, news, chunks, tables, doomed = unpack(KEYS)
 local expected_version, expected_digest, version, digest, keeps_epoch = unpack(ARGV, 1, 5)
-local manifest, json, name, kept = unpack(ARGV, 6, 9)
+local manifest, json, name, kept, change = unpack(ARGV, 6, 10)
+local named = 12 + 2 * tonumber(ARGV[11])
 local found = redis.call('HMGET', pointer, 'version', 'digest', 'history', 'json')
 if found[1] == version and found[2] == digest then return {'done', found[4]} end
 if (found[1] or '') ~= expected_version or (found[2] or '') ~= expected_digest then
   return {'conflict', found[1] or ''}
 end
 if found[3] and found[3] ~= history and keeps_epoch == '1' then return {'history', found[1]} end
-for i = 10, #ARGV do
+for i = 12, named - 1, 2 do redis.call('HSET', chunks, ARGV[i], ARGV[i + 1]) end
+for i = named, #ARGV do
   if redis.call('HEXISTS', chunks, ARGV[i]) == 0 then return {'missing', ARGV[i]} end
 end
 redis.call('HSET', manifests, version, manifest)
 redis.call('HSET', pointer, 'version', version, 'digest', digest, 'history', history, 'json', json)
 redis.call('SADD', tables, name)
-for i = 10, #ARGV do redis.call('SREM', doomed, ARGV[i]) end
-redis.call('XADD', news, 'MAXLEN', '~', kept, '*', 'pointer', json)
+for i = named, #ARGV do redis.call('SREM', doomed, ARGV[i]) end
+redis.call('XADD', news, 'MAXLEN', '~', kept, '*', 'pointer', json, 'change', change)
 return {'done', json}
 """)
 
@@ -127,6 +132,7 @@ class RedisSnapshotStore:
         self._named = NamedChunks()
         """By table and version, in one history of the server."""
         self._history = ""
+        self._announced = AnnouncedRevisions()
         self._last: tuple[str, Manifest] | None = None
         """The manifest that was last committed or read, and its digest."""
 
@@ -167,6 +173,21 @@ class RedisSnapshotStore:
         Raises:
             TooLarge: no reader would accept one of them; then none is stored.
         """
+        self._count_on(chunks)
+        for words in _bundles(chunks):
+            await self._link.ask("SREM", DOOMED, *words[::2])
+            await self._link.ask("HSET", CHUNKS, *words)
+
+    async def get_chunk(self, name: ChunkName) -> bytes:
+        """Return a chunk's verified content."""
+        if (carried := self._announced.chunk(name.digest)) is not None:
+            return open_chunk(name, carried)
+        stored = await self._link.ask("HGET", CHUNKS, name.digest)
+        if stored is None:
+            raise NotFound(f"chunk {name.digest[:12]} is not in the store")
+        return open_chunk(name, stored)
+
+    def _count_on(self, chunks: Sequence[Chunk]) -> None:
         for chunk in chunks:
             if len(chunk.content) > ENTRY_LIMIT:
                 raise TooLarge(
@@ -174,18 +195,10 @@ class RedisSnapshotStore:
                     f"readers take at most {ENTRY_LIMIT:,}"
                 )
         self._unused.forget(chunk.digest for chunk in chunks)
-        for words in _bundles(chunks):
-            await self._link.ask("SREM", DOOMED, *words[::2])
-            await self._link.ask("HSET", CHUNKS, *words)
 
-    async def get_chunk(self, name: ChunkName) -> bytes:
-        """Return a chunk's verified content."""
-        stored = await self._link.ask("HGET", CHUNKS, name.digest)
-        if stored is None:
-            raise NotFound(f"chunk {name.digest[:12]} is not in the store")
-        return open_chunk(name, stored)
-
-    async def commit(self, manifest: Manifest, expected: Pointer | None) -> Pointer:
+    async def commit(
+        self, manifest: Manifest, expected: Pointer | None, change: RevisionChange | None = None
+    ) -> Pointer:
         """Store the manifest and move the pointer to it, both or neither.
 
         A commit that was made but not confirmed may be repeated: it returns the pointer as it stands.
@@ -196,6 +209,10 @@ class RedisSnapshotStore:
         """
         table, encoded = manifest.table, manifest.encode()
         wanted = pointer_to(manifest, encoded)
+        chunks = change.chunks if change else ()
+        self._count_on(chunks)
+        stored = [compress(chunk.content) for chunk in chunks]
+        carried = encode_change(manifest, change, stored) if change else None
         keeps_epoch = expected is not None and manifest.version.epoch <= expected.version.epoch
         outcome, detail = await self._link.run(
             _COMMIT,
@@ -209,6 +226,9 @@ class RedisSnapshotStore:
             wanted.model_dump_json(),
             table,
             NEWS_KEPT,
+            carried or b"",
+            len(chunks),
+            *(word for chunk, content in zip(chunks, stored, strict=True) for word in (chunk.digest, content)),
             *(manifest.digests - self._digests_of(expected)),
         )
         if outcome == b"done":
@@ -230,7 +250,12 @@ class RedisSnapshotStore:
             raise NotFound(f"table {table} has no revision {version}: never committed, or collected since")
         manifest = Manifest.decode(stored)
         self._last = digest_of(stored), manifest
-        return manifest
+        return self._announced.note(manifest)
+
+    async def manifest_of(self, pointer: Pointer) -> Manifest:
+        """Return the manifest that a pointer names; nothing is read where notices brought all that is new in it."""
+        announced = self._announced.manifest_of(pointer)
+        return announced or await self.get_manifest(pointer.table, pointer.version)
 
     async def versions(self, table: str) -> Sequence[Version]:
         """Return the versions whose manifests are kept, oldest first."""
@@ -306,6 +331,16 @@ class RedisSnapshotStore:
             await asyncio.sleep(pause_s * random.uniform(0.5, 1.0))  # noqa: S311 - not a secret
             pause_s = min(_LAST_PAUSE_S, pause_s * 2)
 
+    def _hear(self, table: str, content: bytes, carried: bytes = b"") -> Pointer | None:
+        try:
+            pointer = decode_pointer(content)
+        except DecodeError as error:
+            _log.error("a notice cannot be read", extra={"table": table, "reason": str(error)})
+            return None
+        if carried:
+            self._announced.hear(pointer, carried)
+        return pointer
+
     async def _listen(self, table: str, tell: Tell) -> None:
         """Wait for news on a connection of its own, until the link has another one.
 
@@ -323,18 +358,11 @@ class RedisSnapshotStore:
                 heard = await ask_alone(wire, BLOCK_S + BLOCK_GRACE_S, "XREAD", "COUNT", NEWS_KEPT, *blocked)
                 if heard:
                     [[_, entries]] = heard
-                    seen, (_, content) = entries[-1]
-                    tell(_announced(table, content))
+                    for _, (_, content, *rest) in entries:
+                        tell(self._hear(table, content, *rest[1:]))
+                    seen = entries[-1][0]
         finally:
             await hang_up(wire)
-
-
-def _announced(table: str, content: bytes) -> Pointer | None:
-    try:
-        return decode_pointer(content)
-    except DecodeError as error:
-        _log.error("a notice cannot be read", extra={"table": table, "reason": str(error)})
-        return None
 
 
 def _refusal(table: str, expected: Pointer | None, outcome: bytes, detail: str) -> StoreError:

@@ -1,0 +1,57 @@
+"""Revisions as their notices bring them, for a reader that has the revision before."""
+
+import logging
+
+from headgate.common.errors import DecodeError
+from headgate.common.snapshot import Manifest, Pointer, Version
+from headgate.common.stores.revision_change import CarriedChange, decode_change
+
+_log = logging.getLogger(__name__)
+
+CHANGES_KEPT = 16
+"""Changes of each table at hand; a reader that is further behind fetches."""
+
+
+class AnnouncedRevisions:
+    """The latest changes of each table that is followed, and the manifest that was read of it last."""
+
+    def __init__(self) -> None:
+        self._changes: dict[str, dict[Version, tuple[str, CarriedChange]]] = {}
+        """By table and version of the parent: the digest of the revision's manifest, and what changed."""
+        self._read: dict[str, Manifest] = {}
+
+    def hear(self, pointer: Pointer, data: bytes) -> None:
+        """Take the change that a notice carries; one that cannot be read is as good as none."""
+        try:
+            change = decode_change(data)
+        except DecodeError as error:
+            _log.debug("a notice's change is not used", extra={"table": pointer.table, "reason": str(error)})
+            return
+        changes = self._changes.setdefault(pointer.table, {})
+        changes[change.parent] = pointer.manifest_digest, change
+        while len(changes) > CHANGES_KEPT:
+            del changes[next(iter(changes))]
+
+    def note(self, manifest: Manifest) -> Manifest:
+        """Remember a manifest that was read, on which later changes build; returns it."""
+        self._read[manifest.table] = manifest
+        return manifest
+
+    def manifest_of(self, pointer: Pointer) -> Manifest | None:
+        """Return the manifest that a pointer names, as far as notices brought it; None if it has to be read."""
+        found, changes = self._read.get(pointer.table), self._changes.get(pointer.table, {})
+        digest = ""
+        while found is not None and found.version < pointer.version:
+            digest, change = changes.get(found.version, ("", None))
+            found = change.apply_to(found) if change is not None else None
+        is_named = found is not None and found.version == pointer.version and digest == pointer.manifest_digest
+        return self.note(found) if found is not None and is_named else None
+
+    def chunk(self, digest: str) -> bytes | None:
+        """Return a chunk that a notice brought, compressed; None if it has to be read."""
+        for changes in self._changes.values():
+            for _, change in changes.values():
+                for chunk in change.new:
+                    if chunk.name.digest == digest:
+                        return chunk.stored
+        return None

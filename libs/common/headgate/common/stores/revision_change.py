@@ -1,0 +1,145 @@
+"""What a revision changes of its parent, small enough to travel with the notice of it.
+
+A gateway that serves the parent then fetches nothing: neither the manifest, which names every chunk of the table, nor
+the chunks that are new. Whoever has another table, or finds that the result is not what the writer had, reads the
+revision from the store as before; so a notice is only ever a shortcut.
+
+Rejected: sending the changed entries alone. They are smaller than their chunks, and a reader would have to put the
+chunks together again to know that it has what the manifest names.
+"""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from headgate.common.errors import DecodeError
+from headgate.common.snapshot import Chunk, ChunkName, Manifest, Version, compress, decompress
+from headgate.common.table import ENTRIES, EntryKind
+
+CHANGE_LIMIT = 64 * 1024
+"""Bytes of an encoded change; a larger one does not travel, and readers fetch what they lack."""
+_DECODED_LIMIT = 1024 * 1024
+_KIND_ORDER = {kind: position for position, kind in enumerate(ENTRIES)}
+
+
+class RevisionChange(NamedTuple):
+    """What a writer commits with a revision."""
+
+    parent: Manifest
+    chunks: Sequence[Chunk]
+    """Those that are new, and not stored yet."""
+
+
+class CarriedChunk(NamedTuple):
+    """A chunk as it travels."""
+
+    name: ChunkName
+    stored: bytes
+    """Content, compressed: what `open_chunk` takes."""
+
+
+class CarriedChange(NamedTuple):
+    """What a notice carries."""
+
+    parent: Version
+    version: Version
+    head: Manifest
+    """The revision's manifest without the names of its chunks."""
+    gone: frozenset[tuple[str, str]]
+    """Kinds and prefixes of chunks that are not there any more."""
+    new: Sequence[CarriedChunk]
+    chunks_digest: str
+    """SHA-256 of the digests of all chunks of the revision, in order."""
+
+    def apply_to(self, parent: Manifest) -> Manifest | None:
+        """Return the revision's manifest; None if it is not what the writer had, so that it has to be fetched."""
+        names = _replace(parent.chunks, self.gone, [chunk.name for chunk in self.new])
+        if _digest_of_all(names) != self.chunks_digest:
+            return None
+        return self.head.model_copy(update={"chunks": names})
+
+
+class _Wire(msgspec.Struct, array_like=True):
+    """The encoded form: fields are only ever added at the end."""
+
+    parent: tuple[int, int]
+    head: bytes
+    gone: list[tuple[str, str]]
+    new: list[tuple[str, str, str, bytes]]
+    chunks_digest: str
+
+
+def encode_change(manifest: Manifest, change: RevisionChange, stored: Sequence[bytes]) -> bytes | None:
+    """Return what a notice of a revision carries; None if that is too much, or a pin or a rollout is concerned.
+
+    Args:
+        manifest: of the revision.
+        change: what it is made of.
+        stored: contents of `change.chunks`, compressed.
+    """
+    parent = change.parent
+    held = (manifest.pin, manifest.rollout, parent.pin, parent.rollout)
+    if any(held) or sum(map(len, stored)) > CHANGE_LIMIT:
+        return None
+    before, after = _by_place(parent.chunks), _by_place(manifest.chunks)
+    carried = {chunk.digest for chunk in change.chunks}
+    if not all(digest in carried for _, _, digest in after - before):
+        return None
+    wire = _Wire(
+        parent=parent.version,
+        head=manifest.model_copy(update={"chunks": ()}).model_dump_json().encode(),
+        gone=sorted((kind, prefix) for kind, prefix, _ in before - after),
+        new=[
+            (chunk.kind, chunk.prefix, chunk.digest, content)
+            for chunk, content in zip(change.chunks, stored, strict=True)
+        ],
+        chunks_digest=_digest_of_all(manifest.chunks),
+    )
+    encoded = compress(msgspec.msgpack.encode(wire))
+    return encoded if len(encoded) <= CHANGE_LIMIT else None
+
+
+def decode_change(data: bytes) -> CarriedChange:
+    """Read what `encode_change` wrote.
+
+    Raises:
+        DecodeError: damaged, or of another release.
+    """
+    try:
+        wire = msgspec.msgpack.decode(decompress(data, _DECODED_LIMIT), type=_Wire)
+        head = Manifest.model_validate_json(wire.head)
+        new = [
+            CarriedChunk(ChunkName(kind=kind, prefix=prefix, digest=digest), stored)
+            for kind, prefix, digest, stored in wire.new
+        ]
+    except ValueError as error:
+        raise DecodeError(f"the change that a notice carries cannot be read: {error}") from error
+    return CarriedChange(Version(*wire.parent), head.version, head, frozenset(wire.gone), new, wire.chunks_digest)
+
+
+def _by_place(names: Iterable[ChunkName]) -> set[tuple[EntryKind, str, str]]:
+    return {(name.kind, name.prefix, name.digest) for name in names}
+
+
+def _replace(
+    before: Iterable[ChunkName], gone: frozenset[tuple[str, str]], new: Iterable[ChunkName]
+) -> tuple[ChunkName, ...]:
+    """Return names in the order of a table's chunks: by kind, then by prefix."""
+    arrived = {(name.kind, name.prefix): name for name in new}
+    names = []
+    for name in before:
+        place = name.kind, name.prefix
+        if place not in gone:
+            names.append(name)
+        elif place in arrived:
+            names.append(arrived.pop(place))
+    if arrived:
+        names += arrived.values()
+        names.sort(key=lambda name: (_KIND_ORDER[name.kind], name.prefix))
+    return tuple(names)
+
+
+def _digest_of_all(names: Iterable[ChunkName]) -> str:
+    return hashlib.sha256("".join(name.digest for name in names).encode()).hexdigest()

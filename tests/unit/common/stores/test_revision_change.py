@@ -1,0 +1,85 @@
+"""What a notice of a revision carries, and what a reader makes of it."""
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headgate.common.errors import DecodeError
+from headgate.common.snapshot import Chunk, ChunkName, Manifest, Pin, Version, compress
+from headgate.common.stores.revision_change import (
+    CHANGE_LIMIT,
+    CarriedChange,
+    RevisionChange,
+    decode_change,
+    encode_change,
+)
+from headgate.common.table_image import TableImage
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+def image(*names: str) -> TableImage:
+    made = TableImage()
+    for name in names:
+        made.put_encoded("hosts", name, f'{{"host":"{name}"}}'.encode())
+    return made
+
+
+def manifest(revision: int, chunks: list[Chunk], pin: Pin | None = None) -> Manifest:
+    names = tuple(ChunkName(kind=chunk.kind, prefix=chunk.prefix, digest=chunk.digest) for chunk in chunks)
+    return Manifest(table="default", version=Version(1, revision), created_at=NOW, chunks=names, pin=pin)
+
+
+def carried(parent: Manifest, after: Manifest, chunks: list[Chunk]) -> CarriedChange | None:
+    named = {name.digest for name in parent.chunks}
+    new = [chunk for chunk in chunks if chunk.digest not in named]
+    encoded = encode_change(after, RevisionChange(parent, new), [compress(chunk.content) for chunk in new])
+    return decode_change(encoded) if encoded else None
+
+
+names = st.sets(st.integers(0, 400).map(str), max_size=200)
+
+
+@given(names, names)
+def test_the_parent_and_the_change_make_the_revision(before: set[str], after: set[str]) -> None:
+    chunks = image(*after).chunks()
+    parent, wanted = manifest(1, image(*before).chunks()), manifest(2, chunks)
+    change = carried(parent, wanted, chunks)
+    if change is None:  # a chunk that is the same under another prefix: it is stored, and not sent again
+        assert {name.digest for name in wanted.chunks} & {name.digest for name in parent.chunks}
+    else:
+        assert change.apply_to(parent) == wanted
+
+
+def test_another_parent_makes_nothing() -> None:
+    chunks = image("a", "b").chunks()
+    change = carried(manifest(1, image("a").chunks()), manifest(2, chunks), chunks)
+    assert change is not None
+    other = manifest(1, image(*map(str, range(200))).chunks())
+    assert change.apply_to(other) is None
+
+
+def test_what_is_large_does_not_travel() -> None:
+    content = bytes(CHANGE_LIMIT + 1)
+    chunk = Chunk("hosts", "", "0" * 64, content)
+    change = RevisionChange(manifest(1, []), [chunk])
+    assert encode_change(manifest(2, [chunk]), change, [content]) is None
+
+
+def test_a_chunk_that_is_stored_already_has_to_be_fetched() -> None:
+    chunks = image("a").chunks()
+    assert encode_change(manifest(2, chunks), RevisionChange(manifest(1, []), []), []) is None
+
+
+def test_a_pinned_table_is_fetched() -> None:
+    chunks = image("a").chunks()
+    pinned = manifest(2, chunks, Pin(version=Version(1, 1), since=NOW))
+    assert carried(manifest(1, []), pinned, chunks) is None
+
+
+@pytest.mark.parametrize("data", [b"", b"{}", compress(b"{}"), compress(b"\x95\x92\x01\x01\xc4\x02{}\x90\x90\xa0")])
+def test_damage_is_an_error(data: bytes) -> None:
+    with pytest.raises(DecodeError, match=r"cannot be read|damaged|bytes"):
+        decode_change(data)
