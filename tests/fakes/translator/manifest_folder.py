@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from fakes.waiting import until
+from headgate.common.resources import JsonObject, ResourceKind
 from headgate.common.service.tasks import cancel
-from headgate.watcher.sources import Applied, Deleted, Listed, SourceEvent
+from headgate.watcher.sources import Applied, Deleted, Listed, ListPage, SourceEvent
 from headgate.watcher.sources.manifests.source import ManifestSource
 
 
@@ -31,6 +32,7 @@ class FollowedFolder:
         self.source = ManifestSource([folder / only], "a", folder.parent / "data", rescan_s=rescan_s)
         self.events: list[SourceEvent] = []
         self._objects: dict[tuple[str, str], Any] = {}
+        self._pages: dict[ResourceKind, list[JsonObject]] = {}
 
     @property
     def ports(self) -> dict[str, int]:
@@ -38,6 +40,11 @@ class FollowedFolder:
         return {
             name: one["spec"]["ports"][0]["port"] for (kind, name), one in self._objects.items() if kind == "Service"
         }
+
+    @property
+    def listed(self) -> int:
+        """How many lists the source ended."""
+        return sum(isinstance(event, Listed) for event in self.events)
 
     @property
     def reasons(self) -> list[str]:
@@ -73,9 +80,14 @@ class FollowedFolder:
         await until(lambda: name not in self.ports)
 
     async def follow(self) -> None:
-        """Take in the source's events for ever."""
+        """Take in the source's events for ever; pages of a list become one `Listed`."""
         async with aclosing(self.source.events()) as events:  # type: ignore[type-var]
             async for event in events:
+                if isinstance(event, ListPage):
+                    self._pages.setdefault(event.kind, []).extend(event.objects)
+                    continue
+                if isinstance(event, Listed):
+                    event = Listed(event.kind, [*self._pages.pop(event.kind, ()), *event.objects])
                 self.events.append(event)
                 self._note(event)
 
@@ -101,7 +113,7 @@ async def following(
         folder.write(name, text)
     task = asyncio.create_task(folder.follow())
     try:
-        await until(lambda: task.done() or len(folder.events) >= len(folder.source.kinds))
+        await until(lambda: task.done() or folder.listed >= len(folder.source.kinds))
         yield folder
         assert not task.done(), task.result()
     finally:

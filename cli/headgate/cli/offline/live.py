@@ -75,4 +75,4 @@ async def _read(transport: KubernetesTransport, choices: Sequence[KindChoice], s
 def _object(kind: ResourceKind, manifest: JsonObject) -> FileObject:
     metadata = manifest["metadata"]
     ref = ObjectRef(CLUSTER, kind.group, kind.resource, metadata.get("namespace", ""), metadata["name"])
-    return FileObject(kind, ref, strip(kind, manifest), file="", line=0)
+    return FileObject.of(kind, ref, strip(kind, manifest))

@@ -26,7 +26,7 @@ from headgate.watcher.objects.preparing import (
     strip,
 )
 from headgate.watcher.publishing.ledger import Gone, Ledger, PreparedObject, content_digest
-from headgate.watcher.sources import Applied, Deleted, Listed, SourceEvent, Unavailable
+from headgate.watcher.sources import Applied, Deleted, Listed, ListPage, SourceEvent, Unavailable
 
 SHOWN_REFUSALS = 3
 """Named in a marker; the admin site names all."""
@@ -65,6 +65,8 @@ class Intake:
         self._wake = wake
         self._kinds = {(kind.group, kind.resource): kind for kind in kinds}
         self._refused: dict[ObjectRef, Problem] = {}
+        self._paged: dict[ResourceKind, set[ObjectRef]] = {}
+        """What the pages had of a list that goes on."""
         self.ledger = Ledger(kinds, others_write=others_write)
         self.marks: dict[ResourceKind, SyncMarker] = {}
         """The last marker of each kind that was listed, or cannot be."""
@@ -97,27 +99,34 @@ class Intake:
                 self._want(kind, manifest, traceparent)
             case Deleted(kind, manifest):
                 self._drop(kind, manifest)
+            case ListPage(kind, objects):
+                await self._note_page(kind, objects)
             case Listed(kind, objects):
                 await self._note_list(kind, objects)
             case Unavailable(kind, state, message):
                 self.doubtful.discard(kind)
+                self._paged.pop(kind, None)
                 if state is SyncState.ABSENT:
                     self.ledger.complete(kind, ())
                 self._mark(kind, state, message)
 
-    async def _note_list(self, kind: ResourceKind, objects: Sequence[JsonObject]) -> None:
-        refs: set[ObjectRef] = set()
+    async def _note_page(self, kind: ResourceKind, objects: Sequence[JsonObject]) -> None:
+        refs = self._paged.setdefault(kind, set())
         self.listing = kind  # the sender may come by while this lets others run
         for count, manifest in enumerate(objects, start=1):
             if self._want(kind, manifest, None):
                 refs.add(self._ref(kind, manifest))
             if count % _TOGETHER == 0:
                 await asyncio.sleep(0)
+        self.was_listed, self.listing = True, None
+
+    async def _note_list(self, kind: ResourceKind, objects: Sequence[JsonObject]) -> None:
+        await self._note_page(kind, objects)
+        refs = self._paged.pop(kind)
         self.ledger.complete(kind, refs)
         self.doubtful.discard(kind)
         for gone in [ref for ref in self._refused if self._kind_of(ref) == kind and ref not in refs]:
             del self._refused[gone]
-        self.was_listed, self.listing = True, None
         self._mark(kind, SyncState.SYNCED, self._refusals(kind))
 
     def _mark(self, kind: ResourceKind, state: SyncState, message: str) -> None:

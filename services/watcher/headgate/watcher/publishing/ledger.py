@@ -79,7 +79,8 @@ class Ledger:
     @property
     def pending(self) -> int:
         """How many objects have to be looked at before the log is as wanted."""
-        return len(self._pending.keys() | self._taken.keys())
+        fewer, more = sorted((self._pending, self._taken), key=len)
+        return len(more) + sum(ref not in more for ref in fewer)
 
     @property
     def remembered_deletions(self) -> int:

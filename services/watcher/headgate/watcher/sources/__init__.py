@@ -17,8 +17,17 @@ from headgate.common.resources import JsonObject, ResourceKind
 
 
 @dataclass(frozen=True, slots=True)
+class ListPage:
+    """Some objects of a list that goes on: it ends with a `Listed` that has the others."""
+
+    kind: ResourceKind
+    objects: Sequence[JsonObject]
+    """Each complete, with `apiVersion` and `kind`."""
+
+
+@dataclass(frozen=True, slots=True)
 class Listed:
-    """The complete present state of one kind; what is not in it is gone."""
+    """The complete present state of one kind, with the pages that came before; what is in none of them is gone."""
 
     kind: ResourceKind
     objects: Sequence[JsonObject]
@@ -56,7 +65,7 @@ class Unavailable:
     """What the API server said, and where it helps, what would be right."""
 
 
-SourceEvent = Listed | Applied | Deleted | Unavailable
+SourceEvent = ListPage | Listed | Applied | Deleted | Unavailable
 
 
 class Source(Protocol):

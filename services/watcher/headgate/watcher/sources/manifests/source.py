@@ -24,7 +24,7 @@ from headgate.common.deltas import Author
 from headgate.common.errors import SettingsError
 from headgate.common.resources import ALL_KINDS, JsonObject, Kinds, ObjectRef, ResourceKind
 from headgate.watcher.metrics import MANIFEST_PROBLEMS
-from headgate.watcher.sources import Applied, Deleted, Listed, SourceEvent
+from headgate.watcher.sources import Applied, Deleted, Listed, ListPage, SourceEvent
 from headgate.watcher.sources.manifests.index import Change
 from headgate.watcher.sources.manifests.objects import Versioner
 from headgate.watcher.sources.manifests.reader import FileProblem
@@ -105,21 +105,27 @@ class ManifestSource:
         while missing := await asyncio.to_thread(self._tree.missing_folders):
             self._report(missing)
             await asyncio.sleep(TICK_MS / 1000)
-        begin = time.perf_counter()
-        await asyncio.to_thread(self._tree.rescan)
+        begin, count = time.perf_counter(), 0
+        reading = self._tree.read_first()
+        try:
+            while (changes := await asyncio.to_thread(next, reading, None)) is not None:
+                count += len(changes)
+                for kind in self.kinds:
+                    if objects := [one.after.object for one in changes if one.after and one.after.kind == kind]:
+                        yield ListPage(kind, objects)
+        finally:
+            self._tree.abort()
         self._report()
-        found = list(self._tree.objects())
         _log.info(
             "read the manifests",
             extra={
-                "objects": len(found),
+                "objects": count,
                 "problems": len(self._problems),
                 "seconds": round(time.perf_counter() - begin, 3),
             },
         )
         for kind in self.kinds:
-            yield Listed(kind, [one.object for one in found if one.kind == kind])
-        del found
+            yield Listed(kind, ())
         async with aclosing(self._follow()) as batches:
             async for changes in batches:
                 self._report()

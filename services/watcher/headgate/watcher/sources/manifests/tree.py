@@ -4,10 +4,13 @@ Blocking, for a thread of its own; one call at a time.
 """
 
 import errno
+import logging
 import os
+import stat
 from collections.abc import Iterable, Iterator, Sequence
 
 from headgate.common.resources import ALL_KINDS, Kinds, ObjectRef
+from headgate.watcher.sources.manifests.bulk import BulkReader, is_bulk
 from headgate.watcher.sources.manifests.files import unreadable
 from headgate.watcher.sources.manifests.folders import Scan, Signature, is_hidden, is_manifest, read_bytes, scan
 from headgate.watcher.sources.manifests.index import Change, ManifestIndex
@@ -19,6 +22,8 @@ from headgate.watcher.sources.manifests.reader import (
     read_manifest,
     whole_file,
 )
+
+_log = logging.getLogger(__name__)
 
 _ABSENT = {errno.ENOENT, errno.ENOTDIR}
 
@@ -34,6 +39,8 @@ class ManifestTree:
         self._signatures: dict[str, Signature] = {}
         self._unreadable: dict[str, OSError] = {}
         self._unfinished: dict[str, Signature] = {}
+        self._bulk: BulkReader | None = None
+        self._is_given_up = False
 
     @property
     def is_waiting(self) -> bool:
@@ -63,9 +70,46 @@ class ManifestTree:
         """Return a problem for each folder, or file, that is not there."""
         return [_missing(folder) for folder in self._folders if not os.path.exists(folder)]
 
-    def identify_folders(self) -> dict[str, tuple[int, int] | None]:
-        """Return what tells a folder from another one of the same name; None for one that is missing."""
+    def identify_folders(self) -> dict[str, tuple[int, ...] | None]:
+        """Return what tells a folder, or a file that was named, from another one of the same name; None: missing."""
         return {folder: _identity(folder) for folder in self._folders}
+
+    def read_first(self) -> Iterator[list[Change]]:
+        """Walk through everything for the first time, and read what is there, some files at a time."""
+        bulk = self._find_bulk()
+        if bulk:
+            try:
+                yield from self._read_in_bulk(bulk)
+            except (OSError, EOFError) as error:
+                if self._is_given_up:
+                    return
+                _log.warning("reading the manifests in one process", extra={"reason": str(error)})
+        yield self.rescan()
+
+    def _find_bulk(self) -> list[tuple[str, int]]:
+        """Return names and sizes of all files, in order; nothing if they are too few to start processes for."""
+        found = {file: signature.size for folder in self._folders for file, signature in scan(folder).files.items()}
+        is_known = self._kinds is ALL_KINDS  # what the processes read
+        return sorted(found.items()) if is_known and is_bulk(found.values()) else []
+
+    def _read_in_bulk(self, files: Sequence[tuple[str, int]]) -> Iterator[list[Change]]:
+        self._bulk = reader = BulkReader(self._versioner)
+        try:
+            for contents in reader.read(files):
+                reads = []
+                for one in contents:
+                    if one.signature is not None:  # another one is read by the walk that comes after
+                        self._signatures[one.file] = one.signature
+                        reads.append((one.file, one.as_read(self._versioner.cluster)))
+                yield self._index.update(reads)
+        finally:
+            reader.close()
+
+    def abort(self) -> None:
+        """Have a `read_first` that runs in another thread end soon."""
+        self._is_given_up = True
+        if self._bulk is not None:
+            self._bulk.kill()
 
     def rescan(self) -> list[Change]:
         """Walk through everything, and read what changed."""
@@ -172,12 +216,14 @@ class ManifestTree:
         return not data.strip() or (not data.endswith(b"\n") and not data.endswith((b"}", b"]")))
 
 
-def _identity(folder: str) -> tuple[int, int] | None:
+def _identity(folder: str) -> tuple[int, ...] | None:
     try:
         status = os.stat(folder)
     except OSError:
         return None
-    return status.st_dev, status.st_ino
+    place = status.st_dev, status.st_ino
+    # A file that is made again may get the number of the one before, which the watch is still on.
+    return place if stat.S_ISDIR(status.st_mode) else (*place, status.st_ctime_ns)
 
 
 def _is_absent(error: OSError | None) -> bool:

@@ -1,0 +1,82 @@
+"""Files read by processes of their own are read as the watcher itself reads them."""
+
+from pathlib import Path
+
+import pytest
+
+from headgate.watcher.sources.manifests import bulk, tree
+from headgate.watcher.sources.manifests.bulk import BulkReader
+from headgate.watcher.sources.manifests.objects import Versioner
+from headgate.watcher.sources.manifests.tree import ManifestTree
+
+VERSIONER = Versioner("a", b"k" * 32)
+SECRET = "---\napiVersion: v1\nkind: Secret\ntype: kubernetes.io/tls\nmetadata: {name: s}\nstringData: {tls.crt: x}\n"
+FILES = {
+    "a.yaml": "".join(f"---\napiVersion: v1\nkind: Service\nmetadata: {{name: s{n}}}\n" for n in range(30)),
+    "b.yaml": "apiVersion: v1\nkind: Service\nmetadata: {name: s1, labels: {is: second}}\n",
+    "broken.yaml": "a: [",
+    "c.json": '{"apiVersion": "v1", "kind": "Service", "metadata": {"name": "on", "labels": {"yes": "0777"}}}',
+    "nameless.yaml": "apiVersion: v1\nkind: Service\nmetadata: {}\n",
+    "no.yaml": "apiVersion: v1\nkind: Unheard\nmetadata: {name: x}\n",
+    "secret.yaml": SECRET,
+    "text.yaml": b"\xff",
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name, content in FILES.items():
+        (tmp_path / name).write_bytes(content.encode() if isinstance(content, str) else content)
+    monkeypatch.setattr(bulk, "BULK_BYTES", 0)
+    monkeypatch.setattr(bulk, "TASK_BYTES", 100)
+    return tmp_path
+
+
+def read_alone(folder: Path) -> ManifestTree:
+    alone = ManifestTree([str(folder)], VERSIONER)
+    alone.rescan()
+    return alone
+
+
+def test_objects_and_problems_are_the_same(folder: Path) -> None:
+    read = ManifestTree([str(folder)], VERSIONER)
+    batches = list(read.read_first())
+    assert len([batch for batch in batches if batch]) > 2
+    assert batches[-1] == []  # the walk that comes after finds nothing new
+    alone = read_alone(folder)
+    assert list(read.objects()) == list(alone.objects())
+    assert read.problems() == alone.problems()
+    assert {change.after for batch in batches for change in batch} == set(alone.objects())
+
+
+def test_a_file_that_cannot_be_read_says_so_itself(folder: Path) -> None:
+    (folder / "dangling.yaml").symlink_to("loop.yaml")
+    (folder / "loop.yaml").symlink_to("dangling.yaml")
+    read = ManifestTree([str(folder)], VERSIONER)
+    list(read.read_first())
+    assert read.problems() == read_alone(folder).problems()
+
+
+def test_a_process_that_ends_costs_no_object(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Dying(BulkReader):
+        def __init__(self, versioner: Versioner) -> None:
+            super().__init__(versioner)
+            self.kill()
+
+    monkeypatch.setattr(tree, "BulkReader", Dying)
+    read = ManifestTree([str(folder)], VERSIONER)
+    list(read.read_first())
+    assert list(read.objects()) == list(read_alone(folder).objects())
+
+
+def test_reading_can_be_given_up(folder: Path) -> None:
+    read = ManifestTree([str(folder)], VERSIONER)
+    reading = read.read_first()
+    next(reading)
+    read.abort()
+    rest = [change for batch in reading for change in batch]
+    assert len(rest) < len(list(read_alone(folder).objects()))
+
+
+def test_little_is_read_by_the_watcher_itself() -> None:
+    assert not bulk.is_bulk([bulk.BULK_BYTES])
