@@ -13,7 +13,7 @@ from headgate.common.bus.resync import ask_for_resync
 from headgate.common.errors import SettingsError
 from headgate.common.leadership.leadership import Elector, Leadership, Sole, run_while_leading
 from headgate.common.leadership.leases import translator_lease
-from headgate.common.service.service import ServiceContext, run_service
+from headgate.common.service.service import ServiceContext, leave, run_service
 from headgate.common.service.settings import load_settings
 from headgate.common.service.tasks import run_together
 from headgate.common.stores import LeaseBoard
@@ -37,7 +37,7 @@ collections come during one replay, each finds nothing, and each stops everythin
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the translator until it is told to stop; return the exit code."""
+    """Run the translator until it is told to stop, and end the process; return the exit code if it does not begin."""
     try:
         settings = load_settings(TranslatorSettings, argv, program="headgate translator", summary=SUMMARY)
     except SettingsError as error:
@@ -47,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     async def serve(context: ServiceContext) -> None:
         await _serve(context, settings)
 
-    return run_service("translator", settings, serve)
+    leave(run_service("translator", settings, serve))
 
 
 async def _serve(context: ServiceContext, settings: TranslatorSettings) -> None:

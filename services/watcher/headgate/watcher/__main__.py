@@ -16,7 +16,7 @@ from headgate.common.problems import Problem, Severity
 from headgate.common.recipients import wait_for_recipients
 from headgate.common.resources import ALL_KINDS, JsonObject, Kinds
 from headgate.common.service.admin import AdminSite
-from headgate.common.service.service import ServiceContext, run_service
+from headgate.common.service.service import ServiceContext, leave, run_service
 from headgate.common.service.settings import load_settings
 from headgate.common.service.tasks import run_together
 from headgate.common.stores.nats import FOR_WATCHERS, NatsStores, Upkeep
@@ -43,7 +43,7 @@ vain takes a quarter of the time that it takes to read 10,000 Ingresses."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the watcher until it is told to stop; return the exit code."""
+    """Run the watcher until it is told to stop, and end the process; return the exit code if it does not begin."""
     gc.set_threshold(*COLLECTION)
     try:
         settings = load_settings(WatcherSettings, argv, program="headgate watcher", summary=SUMMARY)
@@ -51,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SettingsError as error:
         print(f"headgate watcher: {error}", file=sys.stderr)
         return 2
-    return run_service("watcher", settings, watcher.serve, prepare=watcher.prepare)
+    leave(run_service("watcher", settings, watcher.serve, prepare=watcher.prepare))
 
 
 class Watcher:

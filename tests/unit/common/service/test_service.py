@@ -5,6 +5,8 @@ import logging
 import os
 import signal
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -127,3 +129,18 @@ def test_an_admin_port_that_is_taken_is_named(capsys: pytest.CaptureFixture[str]
         port = taken.getsockname()[1]
         assert run(main, admin_port=port) == 1
     assert f"admin_port: {port} cannot be bound" in capsys.readouterr().err
+
+
+def test_a_process_leaves_with_its_code_and_what_it_has_written() -> None:
+    program = (
+        "import sys\n"
+        "from headgate.common.service.service import leave\n"
+        "class Slow:\n"
+        "    def __del__(self) -> None:\n"
+        "        print('taken apart')\n"
+        "kept = Slow()\n"
+        "sys.stdout.write('written')\n"
+        "leave(3)\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert (ended.returncode, ended.stdout) == (3, "written")

@@ -5,8 +5,11 @@ import logging
 import os
 import platform
 import signal
+import sys
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import NoReturn
 
 from prometheus_client import Gauge
 
@@ -83,6 +86,19 @@ def run_service(
             end_export()
         shutdown_telemetry()
     return 1
+
+
+def leave(code: int) -> NoReturn:
+    """End the process with an exit code, without taking it apart object by object.
+
+    Everything that has an end of its own has come to it by then. What is left is memory: with 30,000 Ingresses the
+    interpreter would go through it for more than five seconds, and a Pod that is replaced would wait.
+    """
+    logging.shutdown()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):  # nobody reads it any more
+            stream.flush()
+    os._exit(code)
 
 
 def _export_metrics(name: str, otlp_endpoint: str) -> Callable[[], None] | None:

@@ -20,6 +20,7 @@ from headgate.common.resources import ObjectRef
 from headgate.translator.world.attachments import AttachmentPoint, Providers
 from headgate.translator.world.containment import contain
 from headgate.translator.world.last_good import ObjectVersions
+from headgate.translator.world.multimap import Multimap
 from headgate.translator.world.settings import DEFAULT_SETTINGS, TranslationSettings
 from headgate.translator.world.world import Index, IndexKey, SharedKey, StoredKind, World
 
@@ -162,7 +163,7 @@ class Graph:
         self.settings = settings
         self.providers = providers or Providers()
         self._asked: dict[Node, tuple[Hashable, ...]] = {}
-        self._askers: dict[Hashable, set[Node]] = {}
+        self._askers: Multimap[Hashable, Node] = Multimap()
         self._memos: dict[Node, Any] = {}
         self._known: dict[Node, Node] = {}
         self._dirty: tuple[dict[Node, None], ...] = tuple({} for _ in Level)
@@ -178,7 +179,7 @@ class Graph:
     def touch(self, keys: Iterable[Hashable]) -> None:
         """Say that inputs changed: who asked for them runs again."""
         for key in keys:
-            for node in self._askers.get(key, ()):
+            for node in self._askers.of(key):
                 self._dirty[node.rule.level][node] = None
 
     def complete(self, cluster: str) -> None:
@@ -208,7 +209,7 @@ class Graph:
 
     def askers(self, key: Hashable) -> Collection[Node]:
         """Return the nodes that asked for an object, an index or a memo."""
-        return self._askers.get(key, ())
+        return self._askers.of(key)
 
     def is_settled(self, node: Node) -> bool:
         """Whether a node has run and nothing that it asked for has changed since."""
@@ -255,17 +256,13 @@ class Graph:
         before = self._asked.get(node, ())
         self._asked[node] = tuple(asked)
         for key in asked:
-            self._askers.setdefault(key, set()).add(node)
+            self._askers.add(key, node)
         self._forget_asking(node, [key for key in before if key not in asked])
 
     def _forget_asking(self, node: Node, keys: Iterable[Hashable]) -> None:
         for key in keys:
-            askers = self._askers[key]
-            askers.discard(node)
-            if not askers:
-                del self._askers[key]
-                if isinstance(key, Node):
-                    self.release(key)
+            if self._askers.discard(key, node) and isinstance(key, Node):
+                self.release(key)
 
     def read_object(self, ref: ObjectRef) -> Any | None:
         """Return an object of the world."""
