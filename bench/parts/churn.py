@@ -1,7 +1,8 @@
 """Many Ingresses with many endpoints, and changes all the time: how long one takes from the log to traffic.
 
 Changes are published to the log as a watcher would, so that a figure is that of log, translator, store and gateway.
-First one change after the other in an otherwise quiet world; then the same among so many others a second. An endpoint
+First one change after the other as soon as all is served, while the statuses of all objects are written; then in an
+otherwise quiet world; then the same among so many others a second. An endpoint
 change moves all endpoints of a Service to another port; a new Ingress brings a new host to a Service that is there.
 """
 
@@ -57,7 +58,7 @@ DOCUMENTS_PER_FILE = 100
 STALL_MS = 20.0
 """A write to the log that took longer waited for the disk."""
 MANY = 10_000
-IDLE_P99_MS, CHURN_P99_MS, NEW_INGRESS_P99_MS = 50.0, 150.0, 150.0
+START_P99_MS, IDLE_P99_MS, CHURN_P99_MS, NEW_INGRESS_P99_MS = 50.0, 50.0, 150.0, 150.0
 COLD_START_S, GATEWAY_MB, TRANSLATOR_MB = 15.0, 300.0, 1500.0
 
 
@@ -135,6 +136,8 @@ class ChurnResult:
             return
         idle, churn = self.measured["idle"], self.measured["churn"]
         yield below("endpoint change to traffic, p99", IDLE_P99_MS, idle[ENDPOINT].took.p99, "ms")
+        started = self.measured["just started"]
+        yield below("the same from the start on", START_P99_MS, started[ENDPOINT].took.p99, "ms")
         yield below(f"the same during {self.rate} changes/s", CHURN_P99_MS, churn[ENDPOINT].took.p99, "ms")
         yield below("new Ingress to traffic, p99", NEW_INGRESS_P99_MS, idle[NEW_INGRESS].took.p99, "ms")
         yield below("cold start", COLD_START_S, self.cold_start_s, "s")
@@ -193,13 +196,15 @@ def _measure_stack(
     last = plan.ingresses - 1
     hosts = [site_host(index) for index in random.sample(range(plan.ingresses), min(STEADY_HOSTS, plan.ingresses))]
     cold_start_s = stack.wait_until_serving(site_host(last), str(ports[last % PORTS]), READY_S)
-    check_sample(stack.http_port, plan.ingresses, list(ports))
-    time.sleep(SETTLE_S)
-    memory = {"settled": stack.memory_mb()}
     client = SteadyClient(folder, stack.http_port, hosts, rate=STEADY_RATE, connections=STEADY_CONNECTIONS)
     with client, LogWriter(stack.nats_url) as writer:
         course = Course(stack.http_port, writer, site)
-        measured = {"idle": _idle(course, plan, folder, stack)}
+        made = [course.make(ENDPOINT, IDLE_PAUSE_S) for _ in range(plan.changes)]
+        measured = {"just started": {ENDPOINT: _summarise(made, [])}}
+        check_sample(stack.http_port, plan.ingresses, list(ports))
+        time.sleep(SETTLE_S)
+        memory = {"settled": stack.memory_mb()}
+        measured["idle"] = _idle(course, plan, folder, stack)
         measured["churn"], churning = _churn(course, plan, folder, stack, ports)
     memory["after"] = stack.memory_mb()
     peak_mb, cold_steps_s, restarts = stack.peak_mb(), stack.steps_s(COLD_STEPS), stack.restarts

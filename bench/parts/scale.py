@@ -33,7 +33,7 @@ FAR = 90_000
 """Number of the first of them, beyond all others."""
 SETTLE_S = 2.0
 PAUSE_S = 0.4
-READY_S = 300.0
+READY_S = 900.0
 COLD_STEPS = {
     "manifests read": "read the manifests",
     "revision published": "revision published",

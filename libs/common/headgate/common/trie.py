@@ -7,7 +7,7 @@ Rejected: a fixed number of buckets; a growing table would move every entry at e
 """
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -56,6 +56,8 @@ class Trie(Generic[T]):
         self._make = make
         self._forks: set[str] = set()
         self._leaves: dict[str, _Leaf[T]] = {"": _Leaf()}
+        self._made: list[T] | None = None
+        """What `leaves` returns, until an entry changes."""
 
     def _locate(self, key: str) -> str:
         bits = _bits(key)
@@ -85,7 +87,7 @@ class Trie(Generic[T]):
         leaf = self._leaves[prefix]
         if leaf.entries.get(key) == content:
             return False
-        before = leaf.size
+        before, self._made = leaf.size, None
         leaf.put(key, content)
         if leaf.is_full():
             self._split(prefix)
@@ -109,6 +111,7 @@ class Trie(Generic[T]):
         prefix = self._locate(key)
         if key not in self._leaves[prefix].entries:
             return False
+        self._made = None
         self._leaves[prefix].discard(key)
         self._merge_upwards(prefix)
         return True
@@ -131,16 +134,17 @@ class Trie(Generic[T]):
         self._leaves[fork] = joined
         return True
 
-    def leaves(self) -> Iterator[T]:
-        """Yield what is made of the leaves that are not empty, in order of their prefixes."""
-        for prefix in sorted(self._leaves):
-            leaf = self._leaves[prefix]
-            if not leaf.entries:
-                continue
-            if leaf.made is None:
-                content = b"[" + b",".join(leaf.entries[key] for key in sorted(leaf.entries)) + b"]"
-                leaf.made = self._make(prefix, content)
-            yield leaf.made
+    def leaves(self) -> Sequence[T]:
+        """Return what is made of the leaves that are not empty, in order of their prefixes."""
+        if self._made is None:
+            self._made = [self._content(prefix, leaf) for prefix, leaf in sorted(self._leaves.items()) if leaf.entries]
+        return self._made
+
+    def _content(self, prefix: str, leaf: _Leaf[T]) -> T:
+        if leaf.made is None:
+            content = b"[" + b",".join(leaf.entries[key] for key in sorted(leaf.entries)) + b"]"
+            leaf.made = self._make(prefix, content)
+        return leaf.made
 
 
 def _is_too_large(entries: int, size: int) -> bool:

@@ -16,7 +16,7 @@ import msgspec
 
 from headgate.common.errors import DecodeError
 from headgate.common.snapshot import Chunk, ChunkName, Manifest, Version, compress, decompress
-from headgate.common.table import ENTRIES, EntryKind
+from headgate.common.table import ENTRIES
 
 CHANGE_LIMIT = 64 * 1024
 """Bytes of an encoded change; a larger one does not travel, and readers fetch what they lack."""
@@ -51,7 +51,7 @@ class CarriedChange(NamedTuple):
     """Kinds and prefixes of chunks that are not there any more."""
     new: Sequence[CarriedChunk]
     chunks_digest: str
-    """SHA-256 of the digests of all chunks of the revision, in order."""
+    """SHA-256 of the prefixes and digests of all chunks of the revision, in order."""
 
     def apply_to(self, parent: Manifest) -> Manifest | None:
         """Return the revision's manifest; None if it is not what the writer had, so that it has to be fetched."""
@@ -83,14 +83,13 @@ def encode_change(manifest: Manifest, change: RevisionChange, stored: Sequence[b
     held = (manifest.pin, manifest.rollout, parent.pin, parent.rollout)
     if any(held) or sum(map(len, stored)) > CHANGE_LIMIT:
         return None
-    before, after = _by_place(parent.chunks), _by_place(manifest.chunks)
-    carried = {chunk.digest for chunk in change.chunks}
-    if not all(digest in carried for _, _, digest in after - before):
+    before, after = {name.digest for name in parent.chunks}, {name.digest for name in manifest.chunks}
+    if not after - before <= {chunk.digest for chunk in change.chunks}:
         return None
     wire = _Wire(
         parent=parent.version,
         head=manifest.model_copy(update={"chunks": ()}).model_dump_json().encode(),
-        gone=sorted((kind, prefix) for kind, prefix, _ in before - after),
+        gone=[(name.kind, name.prefix) for name in parent.chunks if name.digest not in after],
         new=[
             (chunk.kind, chunk.prefix, chunk.digest, content)
             for chunk, content in zip(change.chunks, stored, strict=True)
@@ -119,10 +118,6 @@ def decode_change(data: bytes) -> CarriedChange:
     return CarriedChange(Version(*wire.parent), head.version, head, frozenset(wire.gone), new, wire.chunks_digest)
 
 
-def _by_place(names: Iterable[ChunkName]) -> set[tuple[EntryKind, str, str]]:
-    return {(name.kind, name.prefix, name.digest) for name in names}
-
-
 def _replace(
     before: Iterable[ChunkName], gone: frozenset[tuple[str, str]], new: Iterable[ChunkName]
 ) -> tuple[ChunkName, ...]:
@@ -142,4 +137,4 @@ def _replace(
 
 
 def _digest_of_all(names: Iterable[ChunkName]) -> str:
-    return hashlib.sha256("".join(name.digest for name in names).encode()).hexdigest()
+    return hashlib.sha256("".join([f"{name.prefix}{name.digest}" for name in names]).encode()).hexdigest()

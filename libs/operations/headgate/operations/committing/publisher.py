@@ -7,7 +7,7 @@ that neither a lost nor a restored store moves the gateways back, and no version
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -70,23 +70,9 @@ class Draft:
         return {chunk.digest: chunk for chunk in (*self.chunks, *self.next, *self.live)}
 
 
-class _ChunkNames:
-    """Names of chunks, made once each: of the thousands of a large table a revision changes a few."""
-
-    def __init__(self) -> None:
-        self._names: dict[tuple[str, str, str], ChunkName] = {}
-
-    def of(self, chunks: Iterable[Chunk]) -> tuple[ChunkName, ...]:
-        """Return the names of chunks that `learn` was told of."""
-        return tuple(self._names[chunk.kind, chunk.prefix, chunk.digest] for chunk in chunks)
-
-    def learn(self, chunks: Iterable[Chunk]) -> None:
-        """Know the names of these chunks, and of no others."""
-        before, self._names = self._names, {}
-        for chunk in chunks:
-            key = chunk.kind, chunk.prefix, chunk.digest
-            name = before.get(key)
-            self._names[key] = name or ChunkName(kind=chunk.kind, prefix=chunk.prefix, digest=chunk.digest)
+def names_of(chunks: Iterable[Chunk]) -> tuple[ChunkName, ...]:
+    """Return chunks as a manifest has them."""
+    return tuple([chunk.name for chunk in chunks])
 
 
 class TablePublisher:
@@ -114,10 +100,10 @@ class TablePublisher:
         self._served: Version | None = None
         self._outdated: Version | None = None
         """Greatest version that was made from a log that went back since."""
-        self._names = _ChunkNames()
-        """The names of the last draft's chunks."""
         self._contents: dict[str, Chunk] = {}
         """Chunks of the last draft, to tell what the next one changes."""
+        self._committed: Manifest | None = None
+        """The revision that was made of it."""
 
     @property
     def pointer(self) -> Pointer | None:
@@ -219,7 +205,8 @@ class TablePublisher:
         except HistoryBroken:
             manifest = _placed(manifest, draft, self._new_epoch())
             self._pointer = await self._store.commit(manifest, self._pointer, change)
-        self._manifest, self._is_known, self._is_verified = manifest, True, True
+        self._manifest = self._committed = manifest
+        self._is_known = self._is_verified = True
         self._contents = draft.by_digest
         self._kept[manifest.version] = Kept.of(manifest)
         self._served = max(filter(None, (self._served, manifest.version)))
@@ -227,17 +214,16 @@ class TablePublisher:
 
     def is_current(self, draft: Draft) -> bool:
         """Whether a draft is what the current revision is, as far as known."""
-        self._names.learn((*draft.chunks, *draft.next, *draft.live))
         current = self._manifest
-        if current is None or current.chunks != self._names.of(draft.chunks) or current.decisions != draft.decisions:
+        if current is None or current.chunks != names_of(draft.chunks) or current.decisions != draft.decisions:
             return False
         if current.selection != draft.selection or (self._outdated and current.version <= self._outdated):
             return False
         if not _is_same(current.pin, draft.pin) or not _is_same(current.rollout, draft.rollout):
             return False
-        if current.rollout and current.rollout.next != self._names.of(draft.next):
+        if current.rollout and current.rollout.next != names_of(draft.next):
             return False
-        return current.live == self._names.of(draft.live if draft.pin or draft.rollout else draft.chunks)
+        return current.live == names_of(draft.live) if draft.pin or draft.rollout else current.live is current.chunks
 
     def has_live(self, live: Sequence[Chunk]) -> bool:
         """Whether the current revision, as far as known, has this for its live table."""
@@ -259,11 +245,17 @@ class TablePublisher:
         Other chunks are written though they may be there: only the current revision keeps them from being
         collected, which another table's translator may be about to do.
         """
-        chunks = draft.by_digest
-        named = chunks.keys() & (self._manifest.digests if self._manifest else frozenset())
-        lost = await self._store.missing(named) if named and not self._is_verified else set()
-        missing = (chunks.keys() - named) | lost
+        chunks, named = draft.by_digest, self._named()
+        missing = chunks.keys() - named
+        if not self._is_verified and (there := chunks.keys() & named):
+            missing |= await self._store.missing(there)
         return [chunk for digest, chunk in chunks.items() if digest in missing] if missing else []
+
+    def _named(self) -> Set[str]:
+        """Return the digests that the current revision names."""
+        if self._manifest is None:
+            return frozenset()
+        return self._contents.keys() if self._manifest is self._committed else self._manifest.digests
 
     async def _next(self, draft: Draft) -> Manifest:
         causes, parent = self._news(draft), self._manifest
@@ -271,9 +263,9 @@ class TablePublisher:
         pin, rollout, version = draft.pin, draft.rollout, self._next_version()
         if pin is not None or rollout is not None:
             waiting = await self._changed(parent.live if parent else (), draft.live)
-            beside = {"live": self._names.of(draft.live), "waiting": waiting}
+            beside = {"live": names_of(draft.live), "waiting": waiting}
             pin = pin and pin.model_copy(update=beside)
-            beside["next"] = self._names.of(draft.next)
+            beside["next"] = names_of(draft.next)
             rollout = rollout and rollout.model_copy(update=beside).placed(version)
         return Manifest(
             table=self._table,
@@ -290,7 +282,7 @@ class TablePublisher:
             pin=pin,
             rollout=rollout,
             decisions=dict(draft.decisions),
-            chunks=self._names.of(draft.chunks),
+            chunks=names_of(draft.chunks),
             traceparent=draft.traceparent,
         )
 

@@ -86,6 +86,8 @@ class ChunkSet(Generic[E, C]):
         self.compile_entry = compile_entry
         self.held: Mapping[str, HeldChunk[C]] = {}
         """By digest."""
+        self.names: Sequence[ChunkName] = ()
+        """As the manifest has them."""
 
     def stage(self, names: Sequence[ChunkName]) -> "ChunkStage[E, C]":
         """Begin an update to these chunks, all of this kind; nothing changes before `ChunkStage.commit`."""
@@ -116,15 +118,18 @@ class ChunkStage(Generic[E, C]):
 
     def __init__(self, chunks: ChunkSet[E, C], names: Sequence[ChunkName]) -> None:
         self._chunks = chunks
+        self._names = names
         self._staged: dict[str, HeldChunk[C]] = {}
-        held, wanted = chunks.held, {name.digest: name for name in names}
-        self._kept = held.keys() & wanted.keys()
-        self._vanishing = [held[digest] for digest in held.keys() - self._kept]
         self._raw_entries: dict[str, dict[bytes, str]] = {}
         """Of vanishing chunks by digest: encoded entries and their keys."""
         self._arrived: dict[str, C] = {}
-        self.needed = tuple(wanted[digest] for digest in sorted(wanted.keys() - self._kept))
+        self._vanishing: Sequence[HeldChunk[C]] = ()
+        self.needed: tuple[ChunkName, ...] = ()
         """Chunks to `add`."""
+        if names != chunks.names:  # most revisions change one kind, and share the names of all others
+            held, wanted = chunks.held, {name.digest: name for name in names}
+            self._vanishing = [held[digest] for digest in held.keys() - wanted.keys()]
+            self.needed = tuple(wanted[digest] for digest in sorted(wanted.keys() - held.keys()))
         self.is_changed = bool(self.needed or self._vanishing)
 
     def add(self, name: ChunkName, content: bytes) -> Steps[None]:
@@ -184,12 +189,11 @@ class ChunkStage(Generic[E, C]):
 
     def compiled(self) -> list[C]:
         """Return all that is compiled once this is current."""
-        chunks = (*(self._chunks.held[digest] for digest in self._kept), *self._staged.values())
-        return [item for chunk in chunks for item in chunk.compiled.values()]
+        return [item for chunk in self._present().values() for item in chunk.compiled.values()]
 
     def raw_entries(self, keys: Collection[str]) -> Iterator[tuple[str, bytes]]:
         """Yield some of the entries that are there once this is current, encoded, with their keys."""
-        for chunk in (*(self._chunks.held[digest] for digest in self._kept), *self._staged.values()):
+        for chunk in self._present().values():
             if not chunk.compiled.keys().isdisjoint(keys):
                 entries = zip(chunk.compiled, chunk.raw_entries(), strict=True)
                 yield from ((key, raw) for key, raw in entries if key in keys)
@@ -197,9 +201,17 @@ class ChunkStage(Generic[E, C]):
     def commit(self) -> tuple[Mapping[str, C], set[str]]:
         """Make the staged chunks current; return their `outcome`."""
         outcome = self.outcome()
-        held = self._chunks.held
-        self._chunks.held = {digest: held[digest] for digest in self._kept} | self._staged
+        self._chunks.held, self._chunks.names = self._present(), self._names
         return outcome
+
+    def _present(self) -> Mapping[str, HeldChunk[C]]:
+        """Return the chunks that are there once this is current."""
+        if not self.is_changed:
+            return self._chunks.held
+        present = dict(self._chunks.held)
+        for chunk in self._vanishing:
+            del present[chunk.name.digest]
+        return present | self._staged
 
 
 def _may_share_keys(prefix: str, other: str) -> bool:
