@@ -146,13 +146,21 @@ class TranslatorLoop:
                 return
 
     async def _work(self) -> None:
-        """Handle what arrives, one after the other, and publish whenever that is due."""
+        """Handle what arrives, one after the other, publish whenever that is due, and report in between."""
         while True:
+            if self._build.has_unposted and self._feeds.inbox.empty() and not self.schedule.is_due:
+                self._build.post_some()
+                await asyncio.sleep(0)
+                continue
             item = await self.schedule.next_of(self._feeds.inbox)
             if item is None:
-                await self._publish_if_possible()
+                self.output.calm.clear()
+                try:
+                    await self._publish_if_possible()
+                finally:
+                    self.output.calm.set()
             else:
-                await self._handlers.handle(item)
+                self._handlers.handle(item)
 
     # What is due
 

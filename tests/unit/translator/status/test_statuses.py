@@ -369,3 +369,18 @@ async def test_services_are_told_of_as_ingresses_are(monkeypatch: pytest.MonkeyP
         await until(lambda: board.of()[-1].stand_in)
     assert board.condition(ConditionType.ACCEPTED).reason == "Invalid"
     assert board.of()[-1].is_accepted
+
+
+async def test_a_change_does_not_wait_until_all_objects_are_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(statuses, "SLICE_S", 0.0)
+    stores = MemoryStores()
+    many = [ingress(f"i{number}", host=f"h{number}.example") for number in range(500)]
+    await fill(stores, *BEHIND, *many)
+    async with running(stores) as translator:
+        judged = translator.output.statuses
+        first = await until(lambda: judged.unjudged and version_of(stores))
+        await stores.log_writer.append(applied(ingress("new", host="new.example")))
+        await until(lambda: version_of(stores) != first)
+        assert judged.unjudged > 0
+        await until(lambda: not judged.pending)
+        assert {update.ref.name for update in await stores.statuses.read("a")} > {f"i{n}" for n in range(500)}

@@ -75,27 +75,36 @@ class Build:
             if self._leads():
                 inputs.catch_up.end()
                 await output.commit(translation, inputs)
-                await self._settle()
+                self._settle()
             else:
                 output.stay_warm(translation, inputs)
                 self._note_current()
         return True
 
-    async def _settle(self) -> None:
+    def _settle(self) -> None:
         """Report a revision that is committed."""
         self.is_settled = True
         self._note_current()
         traceparent = self._inputs.causes.traceparent
         self._inputs.begin_causes(self._output.publisher.manifest)
         self._output.recorder.look_after(self.translation.world)
-        await self._output.post(self.translation, traceparent)
+        self._output.post(self.translation, traceparent)
 
     def _note_current(self) -> None:
         self.is_current = True
         self._inputs.end_recovery(self._output.publisher)
         self._output.measure(self.translation)
 
-    async def post_again(self) -> None:
+    def post_again(self) -> None:
         """Report again what was published last; what is not published yet is reported when it is."""
         if self._leads() and self.is_settled:
-            await self._output.post(self.translation, None)
+            self._output.post(self.translation, None)
+
+    @property
+    def has_unposted(self) -> bool:
+        """Whether there is more to say of what was published last."""
+        return self._leads() and self.is_settled and self._output.statuses.unjudged > 0
+
+    def post_some(self) -> None:
+        """Report some more of it: a few milliseconds of work."""
+        self._output.post_some(self.translation)

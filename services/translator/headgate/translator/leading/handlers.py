@@ -18,7 +18,7 @@ class Handlers:
         self._inputs, self._build, self._output = inputs, build, output
         self._schedule, self._turns = schedule, turns
 
-    async def handle(self, item: Item) -> None:
+    def handle(self, item: Item) -> None:
         """Take in one arrival; statuses that were posted are posted again where they may have been lost.
 
         - `LogReplay`: the log begins again, at the start or because it was lost. The published table stays.
@@ -38,15 +38,15 @@ class Handlers:
                     self._schedule.add()
             case Surroundings():
                 self.take_surroundings(item)
-                await self._build.post_again()
+                self._build.post_again()
             case Remembered():
                 self._output.statuses.touch(item.refs)
-                await self._build.post_again()
+                self._build.post_again()
             case Pointer():
                 self._take_pointer(item)
             case Turn():
                 self._take_turn()
-                await self._build.post_again()
+                self._build.post_again()
 
     def take_surroundings(self, found: Surroundings) -> None:
         """Compare what is known with what gateways and store say."""

@@ -60,12 +60,15 @@ class Output:
         self.serving = Serving(snapshots, settings.table, settings.rollout_policy, f"translator {settings.instance}")
         self.lookout = Lookout(heartbeats, snapshots, settings.table)
         self.recorder = LastGoodRecorder(last_good, settings.table)
+        self.calm = asyncio.Event()
+        """Set while no revision is being made."""
+        self.calm.set()
         self.statuses = self._new_statuses()
         self.surroundings: Surroundings | None = None
         """What gateways and the store looked like when they were looked at last."""
 
     def _new_statuses(self) -> Statuses:
-        return Statuses(self._board, self._settings.table, self._on_board, may_post=self._may_write)
+        return Statuses(self._board, self._settings.table, self._on_board, may_post=self._may_write, calm=self.calm)
 
     def begin_term(self, translation: Translation) -> None:
         """Begin to post: what another translator posted meanwhile is read from the board."""
@@ -174,10 +177,19 @@ class Output:
         for resource, count in translation.world.counts.items():
             metrics.OBJECTS.labels(resource).set(count)
 
-    async def post(self, translation: Translation, traceparent: str | None) -> None:
+    def post(self, translation: Translation, traceparent: str | None) -> None:
         """Say what is to say of what was published last."""
         published = Published.of(self.publisher.version, self.publisher.manifest)
-        await self.statuses.post(translation, published, traceparent)
+        self.statuses.post(translation, published, traceparent)
+        self._follow_statuses()
+
+    def post_some(self, translation: Translation) -> None:
+        """Go on with what `post` left for later, for some milliseconds."""
+        self.statuses.judge_some(translation)
+        if not self.statuses.unjudged:
+            self._follow_statuses()
+
+    def _follow_statuses(self) -> None:
         if self.statuses.is_awaiting:
             self.lookout.look_soon()
         for severity, count in self.statuses.counts().items():

@@ -31,6 +31,11 @@ class Schedule:
         """Whether nothing is due, now or later."""
         return self._due is None
 
+    @property
+    def is_due(self) -> bool:
+        """Whether a revision is due now."""
+        return self._due is not None and self._due <= time.monotonic()
+
     def add(self, *, after_s: float = 0.0) -> None:
         """Have a revision as soon as the rest after the last one allows, and not before so many seconds have passed."""
         due = max(time.monotonic() + after_s, self._earliest)

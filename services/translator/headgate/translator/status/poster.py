@@ -23,7 +23,8 @@ logger = logging.getLogger(__name__)
 
 QUIET_S = 1.0
 """A board that says nothing for this long has said all; should it say more later, some updates are posted twice."""
-PARALLEL = 32
+PARALLEL = 16
+"""Statuses on their way at once: some milliseconds of work, which a change that comes meanwhile has to wait for."""
 FIRST_PAUSE_S, _LAST_PAUSE_S = 0.1, 5.0
 Wish = Callable[[DesiredStatus | None], DesiredStatus | None]
 """From what was posted before to what is wanted now; None is for an object that is gone: the board forgets it."""
@@ -38,6 +39,7 @@ class StatusPoster:
         table: str,
         on_board: Callable[[Iterable[ObjectRef]], Awaitable[None]],
         may_post: Callable[[], bool] = lambda: True,
+        calm: asyncio.Event | None = None,
     ) -> None:
         """Prepare.
 
@@ -46,6 +48,7 @@ class StatusPoster:
             table: whose statuses they are; those of other tables are left alone.
             on_board: told of every object that has something posted already, once per cluster.
             may_post: whether this translator is the one that posts; statuses wait while it does not.
+            calm: set while nothing more urgent is done; statuses wait for that. None: it always is.
         """
         self._board = board
         self._table = table
@@ -62,6 +65,9 @@ class StatusPoster:
         self._news = asyncio.Event()
         self._read: set[str] = set()
         self._waiting = asyncio.Event()
+        self._calm = calm or asyncio.Event()
+        if calm is None:
+            self._calm.set()
 
     @property
     def pending(self) -> int:
@@ -165,6 +171,7 @@ class StatusPoster:
             self._waiting.clear()
             try:
                 while due := self._due():
+                    await self._calm.wait()
                     await self._post_some(due)
                     pause_s = FIRST_PAUSE_S
             except StoreError as error:

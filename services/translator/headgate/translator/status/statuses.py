@@ -76,6 +76,7 @@ class Statuses:
         on_board: Callable[[Iterable[ObjectRef]], Awaitable[None]],
         *,
         may_post: Callable[[], bool] = lambda: True,
+        calm: asyncio.Event | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Prepare; `run` does the work.
@@ -85,14 +86,16 @@ class Statuses:
             table: of which they are.
             on_board: told of every object that has a status from before; `touch` has to follow.
             may_post: whether this translator is the one that posts.
+            calm: set while no revision is being made: statuses wait for that.
             clock: seconds.
         """
-        self._poster = StatusPoster(board, table, on_board, may_post)
+        self._poster = StatusPoster(board, table, on_board, may_post, calm)
         self._addresses: tuple[LoadBalancerAddress, ...] | None = None
         self._fleet = Fleet()
         self._published = Published(None, None)
         self._clock = clock
         self._touched: dict[ObjectRef, None] = {}
+        self._unjudged: dict[ObjectRef, None] = {}
         self._awaited: dict[ObjectRef, _Awaited] = {}
         self._severities: dict[ObjectRef, Severity] = {}
 
@@ -103,7 +106,7 @@ class Statuses:
     @property
     def pending(self) -> int:
         """Objects whose status is not posted yet."""
-        return self._poster.pending
+        return self._poster.pending + len(self._unjudged)
 
     @property
     def known(self) -> Iterable[ObjectRef]:
@@ -127,6 +130,7 @@ class Statuses:
     def forget_touched(self) -> None:
         """Say nothing of what was touched: another one does, and this one begins again when its turn comes."""
         self._touched.clear()
+        self._unjudged.clear()
 
     def begin(self, *, is_board_lost: bool = False) -> None:
         """Say that the world begins again: whatever has a status may stand differently.
@@ -137,6 +141,7 @@ class Statuses:
         if is_board_lost:
             self._poster.doubt_board()
         self._severities.clear()
+        self._unjudged.clear()
         self.touch(self._poster.known)
 
     def observe(self, fleet: Fleet, addresses: tuple[LoadBalancerAddress, ...] | None) -> None:
@@ -171,8 +176,11 @@ class Statuses:
         found = ((ref, self._poster.posted(ref)) for ref in list(self._poster.known))
         return [ref for ref, wanted in found if wanted and wanted.revision and wanted.revision > version]
 
-    async def post(self, translation: Translation, published: Published, traceparent: str | None) -> None:
-        """Say what is wanted for the objects that were touched. Everything that was translated is published."""
+    def post(self, translation: Translation, published: Published, traceparent: str | None) -> None:
+        """Say what is wanted for the objects that were touched. Everything that was translated is published.
+
+        Of many that were touched at once, as after a start, `judge_some` says it later.
+        """
         if published.pinned != self._published.pinned:
             self.touch(self._poster.known)
         elif not published.stands_as(self._published):
@@ -181,16 +189,31 @@ class Statuses:
         for cluster in sorted(translation.active_clusters | translation.left_out):
             self._poster.watch(cluster)
         refs, self._touched = self._touched, {}
-        # After a start all are touched: those with something wrong go first, and what is changed meanwhile.
-        is_change = len(refs) <= FEW
-        breath = time.perf_counter()
+        if len(refs) > FEW:
+            self._unjudged.update(refs)
+            return
         for ref in refs:
+            self._unjudged.pop(ref, None)
+            self._poster.want(ref, self._wish(ref, translation), traceparent, is_urgent=True)
+
+    @property
+    def unjudged(self) -> int:
+        """Objects of which `judge_some` has to say what is wanted."""
+        return len(self._unjudged)
+
+    def judge_some(self, translation: Translation) -> None:
+        """Say what is wanted for some of the objects that were touched with many others: 10 ms of work at most.
+
+        To be called while everything that was translated is published. Objects with something wrong go first to the
+        board, as what is changed meanwhile does.
+        """
+        end = time.perf_counter() + SLICE_S
+        while self._unjudged:
+            ref, _ = self._unjudged.popitem()
             wish = self._wish(ref, translation)
-            is_wrong = self._severities.get(ref) is Severity.ERROR
-            self._poster.want(ref, wish, traceparent, is_urgent=is_change or is_wrong)
-            if time.perf_counter() - breath > SLICE_S:
-                await asyncio.sleep(0)
-                breath = time.perf_counter()
+            self._poster.want(ref, wish, is_urgent=self._severities.get(ref) is Severity.ERROR)
+            if time.perf_counter() >= end:
+                return
 
     def _wish(self, ref: ObjectRef, translation: Translation) -> Wish:
         self._severities.pop(ref, None)
