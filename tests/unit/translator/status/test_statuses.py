@@ -377,10 +377,10 @@ async def test_a_change_does_not_wait_until_all_objects_are_judged(monkeypatch: 
     many = [ingress(f"i{number}", host=f"h{number}.example") for number in range(500)]
     await fill(stores, *BEHIND, *many)
     async with running(stores) as translator:
-        judged = translator.output.statuses
-        first = await until(lambda: judged.unjudged and version_of(stores))
+        output = translator.output
+        first = await until(lambda: output.statuses.unjudged and version_of(stores))
         await stores.log_writer.append(applied(ingress("new", host="new.example")))
         await until(lambda: version_of(stores) != first)
-        assert judged.unjudged > 0
-        await until(lambda: not judged.pending)
+        assert output.statuses.unjudged > 0
+        await until(lambda: not output.statuses.pending)
         assert {update.ref.name for update in await stores.statuses.read("a")} > {f"i{n}" for n in range(500)}
