@@ -48,19 +48,19 @@ class Gateway:
         access_log = folder / f"{name}-access.log"
         self.process = Process(name, argv, folder, core=core, stdout=access_log, env=LOOPBACK_ONLY)
 
-    def wait_until_ready(self) -> None:
+    def wait_until_ready(self, timeout_s: float = _READY_S) -> None:
         """Return when it says that it is ready; end it if that does not come.
 
         Raises:
             BenchError: it ended, or is not ready in time.
         """
-        end = time.monotonic() + _READY_S
+        end = time.monotonic() + timeout_s
         while self.process.is_running() and time.monotonic() < end:
             if self._ask("/readyz") is not None:
                 return
             time.sleep(0.05)
         self.process.stop()
-        raise BenchError(f"{self.name} is not ready within {_READY_S:.0f} s: {tail(self.process.log)}")
+        raise BenchError(f"{self.name} is not ready within {timeout_s:.0f} s: {tail(self.process.log)}")
 
     def metric(self, name: str) -> float:
         """Sum of the samples of one metric.

@@ -1,0 +1,183 @@
+"""What a request costs a gateway in instructions and system calls, on real connections.
+
+    python -m bench.instructions [--load http1] [--requests 4000] [--connections 32] [--top 40] [--calls]
+
+These figures depend little on what else runs on the machine, so that a change of one per cent can be told from noise.
+A gateway runs under callgrind, which counts the instructions that its process executes for a fixed number of requests;
+what the kernel executes is not among them. Printed are the instructions of a request, by library and by function. With
+`--calls` strace counts its system calls for a request instead.
+
+Loads are those of the other parts: `http1`, `tls` (HTTP/1.1 kept alive), `handshakes` (a TLS connection for each
+request), `http2` (over TLS, to HTTP/1.1), `h2c` (the same without TLS), and `grpc`.
+"""
+
+import argparse
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from bench.clients.h2load import H2Load, run_h2load
+from bench.clients.probe import Probe
+from bench.errors import BenchError
+from bench.parts.comparison import need_programs
+from bench.parts.http2 import browser_load, grpc_load, grpc_origin
+from bench.servers.origin import start_origin
+from bench.setup.gateway import Gateway
+from bench.setup.manifests import write_workload
+from bench.setup.measuring import measure_alone
+from bench.setup.processes import free_ports
+from bench.setup.stack import HEADGATE, Stack
+from bench.setup.workload import SMALL_BYTES, SMALL_PATH, Extra, Workload, host_names, write_certificate
+
+LOADS = ("http1", "tls", "handshakes", "http2", "h2c", "grpc")
+_READY_S = 180.0
+_WARM_UP = 1000
+"""Requests before those that are counted: connections, caches of shapes and the allocator's pools are there then."""
+_CALLGRIND = ("valgrind", "--tool=callgrind", "--instr-atstart=no", "--error-limit=no", "--log-file=/dev/null")
+_TOTAL = re.compile(r"^([\d,]+) .*PROGRAM TOTALS", re.MULTILINE)
+_FUNCTION = re.compile(r"^ *([\d,]+) \(.*?\)  (?:\S*?:)?(.+?)(?: \[(.*)\])?$")
+_CALLS = re.compile(r"^ *[\d.]+ +[\d.]+ +\d+ +(\d+) +(?:\d+ +)?(\w+)$", re.MULTILINE)
+
+
+def main() -> int:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--load", choices=LOADS, default="http1")
+    parser.add_argument("--requests", type=int, default=4000, help="that are counted, default 4000")
+    parser.add_argument("--connections", type=int, default=32)
+    parser.add_argument("--top", type=int, default=40, help="functions that are listed, default 40")
+    parser.add_argument("--keep", type=Path, help="file for what callgrind wrote, as kcachegrind reads it")
+    parser.add_argument("--calls", action="store_true", help="count system calls")
+    options = parser.parse_args()
+    measure = _count_calls if options.calls else _count_instructions
+    print(measure_alone(lambda folder: measure(folder, options)))
+    return 0
+
+
+def _count_instructions(folder: Path, options: argparse.Namespace) -> str:
+    need_programs(("valgrind", "valgrind"))
+    program = (*_CALLGRIND, f"--callgrind-out-file={folder}/callgrind.%p", *HEADGATE)
+    with _loaded_gateway(folder, options, program) as (gateway, load):
+        pid = gateway.process.pid
+        _control(pid, "--instr=on")
+        _run(load, options)
+        _control(pid, "--dump")
+        _control(pid, "--instr=off")
+        written = min(path for path in folder.glob(f"callgrind.{pid}.*") if path.stat().st_size)
+    if options.keep is not None:
+        shutil.copy(written, options.keep)
+    listed = subprocess.run(
+        ["callgrind_annotate", "--threshold=100", str(written)], capture_output=True, text=True, check=True
+    ).stdout
+    return instructions(listed, options.requests, options.top)
+
+
+def instructions(listed: str, requests: int, top: int) -> str:
+    """Sum up by library what callgrind_annotate lists by function, for each request.
+
+    Raises:
+        BenchError: there is no total.
+    """
+    total = _TOTAL.search(listed)
+    if total is None:
+        raise BenchError(f"callgrind_annotate says no total: {listed[:300]}")
+    libraries: Counter[str] = Counter()
+    functions: Counter[tuple[str, str]] = Counter()
+    for line in listed[total.end() :].splitlines():
+        if found := _FUNCTION.match(line):
+            library = Path(found[3] or "?").name
+            count = int(found[1].replace(",", ""))
+            libraries[library] += count
+            functions[library, found[2]] += count
+    rows = [f"{int(total[1].replace(',', '')) / requests:10,.0f}  instructions for a request", ""]
+    rows += [f"{count / requests:10,.0f}  {name}" for name, count in libraries.most_common(14)]
+    rows.append("")
+    rows += [f"{count / requests:10,.0f}  {name}  [{library}]" for (library, name), count in functions.most_common(top)]
+    return "\n".join(rows)
+
+
+def _count_calls(folder: Path, options: argparse.Namespace) -> str:
+    need_programs(("strace", "strace"))
+    with _loaded_gateway(folder, options, HEADGATE) as (gateway, load):
+        report = folder / "strace.txt"
+        argv = ["strace", "-f", "-c", "-U", "time-percent,total-time,avg-time,calls,errors,name"]
+        tracer = subprocess.Popen([*argv, "-o", str(report), "-p", str(gateway.process.pid)], stderr=subprocess.DEVNULL)
+        time.sleep(1)
+        _run(load, options)
+        tracer.send_signal(signal.SIGINT)
+        tracer.wait(10)
+    counts = Counter({name: int(count) for count, name in _CALLS.findall(report.read_text())})
+    counts.pop("total", None)
+    rows = [f"{counts.total() / options.requests:8.3f}  system calls for a request", ""]
+    rows += [f"{count / options.requests:8.3f}  {name}" for name, count in counts.most_common(options.top)]
+    return "\n".join(rows)
+
+
+@contextmanager
+def _loaded_gateway(
+    folder: Path, options: argparse.Namespace, program: Sequence[str]
+) -> Iterator[tuple[Gateway, H2Load]]:
+    """Start a gateway and put the load on it, for a while to warm up; `load` is for more of it."""
+    need_programs(("h2load", "nghttp2-client"), ("nginx", "nginx-light"))
+    port, grpc_port = free_ports(2)
+    workload = Workload(
+        host_names(10),
+        (port,),
+        *write_certificate(folder),
+        extras=(Extra("grpc", grpc_port, speaks_http2=True),),
+    )
+    write_workload(folder / "manifests", workload)
+    with ExitStack() as stack:
+        stack.enter_context(start_origin(folder / "origin", [port]))
+        stack.enter_context(grpc_origin(folder, grpc_port, None))
+        up = stack.enter_context(Stack(folder / "manifests", folder))
+        up.wait_until_serving(workload.hosts[-1], "x" * SMALL_BYTES, _READY_S)
+        gateway = Gateway("gateway", up, folder, program=program)
+        stack.callback(lambda: gateway.process.stop(grace_s=60))
+        gateway.wait_until_ready(_READY_S)
+        Probe(gateway.http_port, workload.hosts[-1]).wait_for("x" * SMALL_BYTES, _READY_S)
+        load = _load(options, gateway, workload, folder)
+        _run(load, options, _WARM_UP)
+        yield gateway, load
+
+
+def _load(options: argparse.Namespace, gateway: Gateway, workload: Workload, folder: Path) -> H2Load:
+    host = workload.hosts[0]
+    if options.load == "grpc":
+        load = grpc_load(workload.extras[0].host, folder, 0, gateway.http_port)
+    elif options.load in ("http1", "h2c"):
+        load = browser_load(f"http://{host}{SMALL_PATH}", 0, gateway.http_port)
+    else:
+        load = browser_load(f"https://{host}{SMALL_PATH}", 0, gateway.https_port)
+    http1 = options.load in ("http1", "tls", "handshakes")
+    streams = 1 if http1 else load.streams
+    return replace(load, seconds=None, clients=options.connections, streams=streams, http1=http1)
+
+
+def _run(load: H2Load, options: argparse.Namespace, requests: int = 0) -> None:
+    """Send so many requests, or those that are counted; with `handshakes` each on a connection of its own."""
+    left = requests or options.requests
+    while left > 0:
+        count = min(left, load.clients) if options.load == "handshakes" else left
+        done = run_h2load(replace(load, requests=count), core=max(os.sched_getaffinity(0)))
+        if done.errors:
+            raise BenchError(f"the load failed: {done.errors}")
+        left -= count
+
+
+def _control(pid: int, *flags: str) -> None:
+    ran = subprocess.run(["callgrind_control", *flags, str(pid)], capture_output=True, text=True)
+    if ran.returncode:
+        raise BenchError(f"callgrind_control: {ran.stderr[-300:]}")
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
