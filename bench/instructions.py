@@ -7,8 +7,7 @@ A gateway runs under callgrind, which counts the instructions that its process e
 what the kernel executes is not among them. Printed are the instructions of a request, by library and by function. With
 `--calls` strace counts its system calls for a request instead.
 
-Loads are those of the other parts: `http1`, `tls` (HTTP/1.1 kept alive), `handshakes` (a TLS connection for each
-request), `http2` (over TLS, to HTTP/1.1), `h2c` (the same without TLS), and `grpc`.
+The loads are those of `bench.setup.loads`.
 """
 
 import argparse
@@ -20,7 +19,7 @@ import subprocess
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,16 +27,12 @@ from bench.clients.h2load import H2Load, run_h2load
 from bench.clients.probe import Probe
 from bench.errors import BenchError
 from bench.parts.comparison import need_programs
-from bench.parts.http2 import browser_load, grpc_load, grpc_origin
-from bench.servers.origin import start_origin
 from bench.setup.gateway import Gateway
-from bench.setup.manifests import write_workload
+from bench.setup.loads import LOADS, serving_stack
 from bench.setup.measuring import measure_alone
-from bench.setup.processes import free_ports
-from bench.setup.stack import HEADGATE, Stack
-from bench.setup.workload import SMALL_BYTES, SMALL_PATH, Extra, Workload, host_names, write_certificate
+from bench.setup.stack import HEADGATE
+from bench.setup.workload import SMALL_BYTES
 
-LOADS = ("http1", "tls", "handshakes", "http2", "h2c", "grpc")
 _READY_S = 180.0
 _WARM_UP = 1000
 """Requests before those that are counted: connections, caches of shapes and the allocator's pools are there then."""
@@ -125,41 +120,17 @@ def _count_calls(folder: Path, options: argparse.Namespace) -> str:
 def _loaded_gateway(
     folder: Path, options: argparse.Namespace, program: Sequence[str]
 ) -> Iterator[tuple[Gateway, H2Load]]:
-    """Start a gateway and put the load on it, for a while to warm up; `load` is for more of it."""
-    need_programs(("h2load", "nghttp2-client"), ("nginx", "nginx-light"))
-    port, grpc_port = free_ports(2)
-    workload = Workload(
-        host_names(10),
-        (port,),
-        *write_certificate(folder),
-        extras=(Extra("grpc", grpc_port, speaks_http2=True),),
-    )
-    write_workload(folder / "manifests", workload)
-    with ExitStack() as stack:
-        stack.enter_context(start_origin(folder / "origin", [port]))
-        stack.enter_context(grpc_origin(folder, grpc_port, None))
-        up = stack.enter_context(Stack(folder / "manifests", folder))
-        up.wait_until_serving(workload.hosts[-1], "x" * SMALL_BYTES, _READY_S)
-        gateway = Gateway("gateway", up, folder, program=program)
-        stack.callback(lambda: gateway.process.stop(grace_s=60))
-        gateway.wait_until_ready(_READY_S)
-        Probe(gateway.http_port, workload.hosts[-1]).wait_for("x" * SMALL_BYTES, _READY_S)
-        load = _load(options, gateway, workload, folder)
-        _run(load, options, _WARM_UP)
-        yield gateway, load
-
-
-def _load(options: argparse.Namespace, gateway: Gateway, workload: Workload, folder: Path) -> H2Load:
-    host = workload.hosts[0]
-    if options.load == "grpc":
-        load = grpc_load(workload.extras[0].host, folder, 0, gateway.http_port)
-    elif options.load in ("http1", "h2c"):
-        load = browser_load(f"http://{host}{SMALL_PATH}", 0, gateway.http_port)
-    else:
-        load = browser_load(f"https://{host}{SMALL_PATH}", 0, gateway.https_port)
-    http1 = options.load in ("http1", "tls", "handshakes")
-    streams = 1 if http1 else load.streams
-    return replace(load, seconds=None, clients=options.connections, streams=streams, http1=http1)
+    """Start a gateway and put the load on it, for a while to warm up; the load is for more of it."""
+    with serving_stack(folder) as loads:
+        gateway = Gateway("gateway", loads.stack, folder, program=program)
+        try:
+            gateway.wait_until_ready(_READY_S)
+            Probe(gateway.http_port, loads.workload.hosts[-1]).wait_for("x" * SMALL_BYTES, _READY_S)
+            load = loads.of(options.load, gateway, options.connections)
+            _run(load, options, _WARM_UP)
+            yield gateway, load
+        finally:
+            gateway.process.stop(grace_s=60)
 
 
 def _run(load: H2Load, options: argparse.Namespace, requests: int = 0) -> None:
