@@ -10,7 +10,8 @@ from fakes.gateway.proxied import Conversation, proxied
 from headgate.gateway.proxy.errors import BadMessage
 from headgate.gateway.proxy.heads.grammar import REQUEST_LINE
 from headgate.gateway.proxy.heads.head import RequestFields
-from headgate.gateway.proxy.heads.reading import read_answer_head, read_request_fields
+from headgate.gateway.proxy.heads.reading import read_answer_head, read_request_head
+from headgate.gateway.proxy.heads.shape import Shape
 from headgate.gateway.proxy.http1.parser import AnswerParser, RequestParser
 
 _LINE = st.sampled_from(
@@ -46,9 +47,10 @@ _MUTATED = st.builds(
 
 def parsed(block: bytes) -> RequestFields | None:
     """Read a block as the proxy does; None if it is refused."""
+    raw = b"POST / HTTP/1.1\r\n" + block + b"\r\n"
     try:
-        found = RequestParser().head(b"POST / HTTP/1.1\r\n" + block + b"\r\n")
-        return read_request_fields(found, 100)
+        RequestParser().head(raw)
+        return read_request_head(raw.split(b"\r\n")[:-1], None, 100)
     except BadMessage:
         return None
 
@@ -67,11 +69,105 @@ def test_request_fields_that_we_take_h11_reads_alike(block: bytes) -> None:
     assert fields.chunked == (b"transfer-encoding" in named)
 
 
+class Noted:
+    """Takes fields from llhttp."""
+
+    def __init__(self) -> None:
+        self.fields: list[tuple[bytes, bytes]] = []
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self.fields.append((name, value))
+
+
+@given(_MUTATED)
+def test_fields_are_cut_where_llhttp_cuts_them(block: bytes) -> None:
+    fields = parsed(block)
+    if fields is not None:
+        noted = Noted()
+        httptools.HttpRequestParser(noted).feed_data(b"POST / HTTP/1.1\r\n" + block + b"\r\n")
+        assert list(zip(*fields.found, strict=True)) == noted.fields
+
+
+@given(_MUTATED, _MUTATED, st.binary(max_size=20))
+def test_head_is_read_alike_with_and_without_the_shape_of_the_one_before(
+    before: bytes, block: bytes, rest: bytes
+) -> None:
+    raw = b"POST / HTTP/1.1\r\n" + block + b"\r\n"
+    for known in (parsed(before), parsed(block)):
+        shape = known.shape if known is not None else None
+        lines = shape.cut(raw + rest) if shape is not None else None
+        if lines is not None and is_accepted(raw):
+            assert lines.pop() == rest
+            assert what_is_read(lines, shape) == what_is_read(raw.split(b"\r\n")[:-1], None)
+
+
+def is_accepted(raw: bytes) -> bool:
+    """Whether llhttp takes it for a head."""
+    try:
+        RequestParser().head(raw)
+    except BadMessage:
+        return False
+    return True
+
+
+def what_is_read(lines: list[bytes], shape: Shape | None) -> tuple[object, ...]:
+    """Everything that a head says, or why it is refused."""
+    try:
+        fields = read_request_head(lines, shape, 100)
+    except BadMessage as bad:
+        return bad.status, bad.reason
+    names = (
+        *("lines", "content_length", "chunked", "options", "lists_fields", "upgrade", "shape"),
+        *("host", "host_line", "found", "expects_continue", "request_id", "forwarded", "agent", "referer"),
+    )
+    return tuple(getattr(fields, name) for name in names)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        pytest.param(b"GET / HTTP/1.1\r\nHost: b\r\nAccept: c\r\n\r\nrest", id="other values"),
+        pytest.param(b"GET / HTTP/1.1\r\nHost: \r\nAccept: \r\n\r\nrest", id="no values"),
+    ],
+)
+def test_head_with_the_names_of_a_shape_is_cut_by_it(message: bytes) -> None:
+    assert cut(message) == message.split(b"\r\n")
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        pytest.param(b"GET / HTTP/1.1\r\nHost: b\r\naccept: c\r\n\r\n", id="another case"),
+        pytest.param(b"GET / HTTP/1.1\r\nAccept: c\r\nHost: b\r\n\r\n", id="another order"),
+        pytest.param(b"GET / HTTP/1.1\r\nHost: b\r\n\r\n", id="one less"),
+        pytest.param(b"GET / HTTP/1.1\r\nHost: b\r\n\r\nAccept: c\r\n\r\n", id="one behind the head"),
+        pytest.param(b"GET / HTTP/1.1\r\nHost: b\r\nAccept: c\r\nX: d\r\n\r\n", id="one more"),
+        pytest.param(b"GET / HTTP/1.1\r\nHost:b\r\nAccept: c\r\n\r\n", id="no space"),
+        pytest.param(b"GET / HTTP/1.1\r\nHost:  b\r\nAccept: c\r\n\r\n", id="two spaces"),
+        pytest.param(b"GET / HTTP/1.1\r\nHost: \tb\r\nAccept: c\r\n\r\n", id="a tab"),
+        pytest.param(b"GET / HTTP/1.1\r\nHost: b\r\nAccept: c\r\n", id="no empty line"),
+        pytest.param(b"GET / HTTP/1.1\r\nHost: b\r\nAccept: c\r\n\r", id="half of the empty line"),
+        pytest.param(b"\r\nGET / HTTP/1.1\r\nHost: b\r\nAccept: c\r\n\r\n", id="an empty line before"),
+    ],
+)
+def test_head_one_off_a_shape_is_not_cut_by_it(message: bytes) -> None:
+    assert cut(message) is None
+
+
+def cut(message: bytes) -> list[bytes] | None:
+    """Cut a message by the shape of a head with Host and Accept."""
+    fields = parsed(b"Host: a\r\nAccept: b\r\n")
+    assert fields is not None
+    assert fields.shape is not None
+    return fields.shape.cut(message)
+
+
 @given(_MUTATED)
 def test_answer_fields_that_we_take_h11_reads_alike(block: bytes) -> None:
     raw = b"HTTP/1.1 200 OK\r\n" + block + b"\r\n"
     try:
-        answer = read_answer_head(raw, AnswerParser().head(raw), 100)
+        AnswerParser().head(raw)
+        answer = read_answer_head(raw.split(b"\r\n")[:-1], None, 100)
     except BadMessage:
         return
     connection = h11.Connection(h11.CLIENT)

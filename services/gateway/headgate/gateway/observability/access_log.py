@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from headgate.common.table.listener import AccessLogFormat
 
 _QUOTE: Final = 0x22
+_BACKSLASH: Final = 0x5C
+_TAB: Final = 0x09
 _CONTROLS: Final = re.compile("[\x00-\x1f\x7f]")
 _BATCH: Final = 1024
 _FLUSH_S: Final = 0.25
@@ -202,15 +204,13 @@ def _combined(record: LogRecord) -> bytes:
 
 def _logged_fields(fields: RequestFields) -> tuple[bytes, bytes]:
     """Give Referer and User-Agent as the access log writes them (`-` for none)."""
-    both = fields.referer + fields.agent
-    if len(both.translate(None, _LOG_UNSAFE)) == len(both):
-        return fields.referer or b"-", fields.agent or b"-"
     return _logged_value(fields.referer), _logged_value(fields.agent)
 
 
 def _logged_value(value: bytes) -> bytes:
-    for byte in _LOG_UNSAFE:
-        value = value.replace(bytes((byte,)), b"\\x%02x" % byte)
+    if _QUOTE in value or _BACKSLASH in value or _TAB in value:
+        for byte in _LOG_UNSAFE:
+            value = value.replace(bytes((byte,)), b"\\x%02x" % byte)
     return value or b"-"
 
 

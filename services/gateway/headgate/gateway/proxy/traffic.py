@@ -1,6 +1,5 @@
 """What is counted of requests, by route and by endpoint: plain numbers that the hot path adds to."""
 
-from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Final
 
@@ -17,8 +16,15 @@ _ENDS: Final[tuple[int, ...]] = (*(BOUNDS_S.index(bound) + 1 for bound in LATENC
 
 
 def latency_bucket(seconds: float) -> int:
-    """Give the place of a duration in `Traffic.buckets`."""
-    return bisect_left(_BUCKETS, seconds)
+    """Give the place of a duration in `Traffic.buckets`: as `bisect_left`, which is slower than compiled code."""
+    low, high = 0, len(_BUCKETS)
+    while low < high:
+        middle = (low + high) // 2
+        if _BUCKETS[middle] < seconds:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 class Traffic:

@@ -15,8 +15,9 @@ _VALUE: Final = rb"[\t\x20-\x7e\x80-\xff]*+"
 REQUEST_LINE: Final = re.compile(rb"(" + TOKEN + rb"++) ([\x21\x22\x24-\x7e]++) HTTP/1\.([01])\r\n")
 """Method, target (visible ASCII without `#`), minor version."""
 
-STATUS_LINE: Final = re.compile(rb"HTTP/1\.([01]) ([1-5][0-9][0-9])(?: (" + _VALUE + rb"))?+\r\n")
-"""Minor version, status, reason phrase. Many servers leave out the space before an empty phrase, harmlessly."""
+STATUS_LINE: Final = re.compile(rb"HTTP/1\.([01]) ([1-5][0-9][0-9])(?: (" + _VALUE + rb"))?+")
+"""Without its CRLF: minor version, status, reason phrase. Many servers leave out the space before an empty phrase,
+harmlessly."""
 
 ABSOLUTE_TARGET: Final = re.compile(rb"(?i:https?)://([^/?@]*+)([/?].*+)?+", re.DOTALL)
 """Authority, then path and query. User information has no business here (RFC 9110 section 4.2.4)."""

@@ -2,16 +2,21 @@
 
 from typing import TYPE_CHECKING, Final
 
+from headgate.gateway.proxy.heads.cutting import Fields, cut_fields
+
 if TYPE_CHECKING:
     from headgate.gateway.proxy.config import ProxyConfig
+    from headgate.gateway.proxy.heads.shape import Shape
 
 _NO_OPTIONS: Final[frozenset[bytes]] = frozenset()
+_NO_FIELDS: Final[Fields] = ((), ())
+_NO_LINES: Final[list[bytes]] = []
 
 
 class Head:
     """What heads of requests and answers have in common."""
 
-    __slots__ = ("chunked", "content_length", "lines", "options", "upgrade")
+    __slots__ = ("chunked", "content_length", "lines", "lists_fields", "options", "shape", "upgrade")
 
     def __init__(self) -> None:
         self.lines = b""
@@ -21,19 +26,24 @@ class Head:
         self.chunked = False
         self.options: frozenset[bytes] = _NO_OPTIONS
         """Members of Connection, lower case."""
+        self.lists_fields = False
+        """Some of them are names of fields, which end here (RFC 9110 section 7.6.1)."""
         self.upgrade = b""
         """The one protocol that Upgrade names, lower case."""
+        self.shape: Shape | None = None
+        """Of the lines as they came, if it is remembered."""
 
 
 class RequestFields(Head):
     """What the header block of one request says."""
 
     __slots__ = (
+        "_found",
+        "_sent",
         "agent",
         "expects_continue",
         "forwarded",
         "forwarded_host",
-        "found",
         "host",
         "host_line",
         "passes_claims",
@@ -50,8 +60,9 @@ class RequestFields(Head):
         """Value of Host as sent."""
         self.forwarded_host = b""
         """That the upstream gets in its place, as a trusted proxy forwarded it. The gateway decides nothing by it."""
-        self.found: tuple[tuple[bytes, ...], tuple[bytes, ...]] = ((), ())
-        """Names and values of all fields as sent, those of framing and connection too."""
+        self._found: Fields | None = _NO_FIELDS
+        """None: they have yet to be cut from the lines that were sent."""
+        self._sent = _NO_LINES
         self.expects_continue = False
         self.request_id = b""
         self.forwarded: dict[bytes, bytes] = {}
@@ -64,6 +75,23 @@ class RequestFields(Head):
         Traefik's."""
         self.agent = b""
         self.referer = b""
+
+    @property
+    def found(self) -> Fields:
+        """Names and values of all fields as sent, those of framing and connection too."""
+        found = self._found
+        if found is None:
+            found = self._found = cut_fields(self._sent[1:-1])
+        return found
+
+    def take_found(self, found: Fields) -> None:
+        """Set what `found` gives."""
+        self._found = found
+
+    def take_sent(self, lines: list[bytes]) -> None:
+        """Set the lines of the head, without their CRLF, that `found` is cut from once somebody asks."""
+        self._sent = lines
+        self._found = None
 
     @property
     def wants_websocket(self) -> bool:

@@ -1,17 +1,20 @@
 """Heads of requests and answers: bytes in, checked values out.
 
-llhttp has cut a head into fields (`parser`); here they are sorted into what is passed on, written anew line by line,
+llhttp has accepted a head (`parser`); here its fields are sorted into what is passed on, line by line as we write them,
 and what concerns us: framing, connection, host, and what we add ourselves. Nothing in here does I/O or knows time.
+
+Lines of a head are the first one, those of the fields and an empty one, each without its CRLF. Those that were cut by a
+`Shape` have its names, and are read without looking at the names again.
 """
 
 from typing import Final
 
 from headgate.gateway.proxy.errors import FramingError
+from headgate.gateway.proxy.heads.cutting import Fields, cut_fields
 from headgate.gateway.proxy.heads.grammar import STATUS_LINE
 from headgate.gateway.proxy.heads.head import AnswerHead, RequestFields
-from headgate.gateway.proxy.heads.shape import Shapes, new_shape
+from headgate.gateway.proxy.heads.shape import Shape, Shapes, new_shape
 from headgate.gateway.proxy.heads.special_fields import ALL_NAMES, RequestRules, answer_taker
-from headgate.gateway.proxy.http1.parser import Fields
 
 _ANSWER_SHAPES: Final[Shapes] = {}
 _STATUS_LINES: Final[dict[bytes, tuple[int, int, bytes]]] = {}
@@ -20,20 +23,43 @@ _REMEMBERED_STATUS_LINES: Final = 256
 _REMEMBERED_LENGTH: Final = 128
 
 
+def read_request_head(
+    lines: list[bytes], shape: Shape | None, max_count: int, rules: RequestRules = ALL_NAMES
+) -> RequestFields:
+    """Read the lines of a request's head, which were cut by a shape or by none; raises BadMessage."""
+    if shape is None:
+        return read_request_fields(cut_fields(lines[1:-1]), max_count, rules)
+    fields = RequestFields()
+    fields.shape = shape
+    fields.take_sent(lines)
+    if shape.agent >= 0:
+        fields.agent = shape.value(lines, shape.agent)
+    if shape.referer >= 0:
+        fields.referer = shape.value(lines, shape.referer)
+    fields.lines = shape.write_lines(fields, lines)
+    _check_framing(fields)
+    return fields
+
+
 def read_request_fields(found: Fields, max_count: int, rules: RequestRules = ALL_NAMES) -> RequestFields:
-    """Read the fields that llhttp found in a request; raises BadMessage."""
+    """Read the fields of a request; raises BadMessage."""
     names, values = found
     shape = rules.shapes.get(names) or new_shape(names, max_count, 431, rules.shapes, rules.taker)
     fields = RequestFields()
-    fields.found = found
+    fields.shape = shape if shape.is_remembered else None
+    fields.take_found(found)
     if shape.agent >= 0:
         fields.agent = values[shape.agent]
     if shape.referer >= 0:
         fields.referer = values[shape.referer]
     fields.lines = shape.write(fields, values)
+    _check_framing(fields)
+    return fields
+
+
+def _check_framing(fields: RequestFields) -> None:
     if fields.chunked and fields.content_length >= 0:
         raise FramingError("both Content-Length and Transfer-Encoding")
-    return fields
 
 
 def _read_status_line(line: bytes) -> tuple[int, int, bytes]:
@@ -46,11 +72,15 @@ def _read_status_line(line: bytes) -> tuple[int, int, bytes]:
     return read
 
 
-def read_answer_head(raw: bytes, found: Fields, max_count: int) -> AnswerHead:
-    """Read the fields that llhttp found in an answer; `raw` is its head. Raises BadMessage."""
-    line = raw[: raw.index(b"\n") + 1]
+def read_answer_head(lines: list[bytes], shape: Shape | None, max_count: int) -> AnswerHead:
+    """Read the lines of an answer's head, which were cut by a shape or by none; raises BadMessage."""
+    line = lines[0]
     status, minor, status_line = _STATUS_LINES.get(line) or _read_status_line(line)
-    return _read_answer(AnswerHead(status, minor), status_line, found, max_count)
+    answer = AnswerHead(status, minor)
+    if shape is None:
+        return _read_answer(answer, status_line, cut_fields(lines[1:-1]), max_count)
+    answer.lines = status_line + shape.write_lines(answer, lines)
+    return _check_answer(answer, shape)
 
 
 def read_answer_fields(status: int, phrase: bytes, found: Fields, max_count: int) -> AnswerHead:
@@ -61,14 +91,20 @@ def read_answer_fields(status: int, phrase: bytes, found: Fields, max_count: int
 def _read_answer(answer: AnswerHead, status_line: bytes, found: Fields, max_count: int) -> AnswerHead:
     names, values = found
     shape = _ANSWER_SHAPES.get(names) or new_shape(names, max_count, 502, _ANSWER_SHAPES, answer_taker)
-    lines = shape.write(answer, values)
+    answer.lines = status_line + shape.write(answer, values)
+    return _check_answer(answer, shape)
+
+
+def _check_answer(answer: AnswerHead, shape: Shape) -> AnswerHead:
     if answer.chunked:
         _check_chunked(answer)
     options = answer.options
     answer.closes = b"close" in options or (answer.minor == 0 and b"keep-alive" not in options)
-    answer.has_date = shape.has_date and b"date" not in options
-    answer.has_server = shape.has_server and b"server" not in options
-    answer.lines = status_line + lines
+    answer.has_date, answer.has_server = shape.has_date, shape.has_server
+    if answer.lists_fields:
+        answer.has_date = answer.has_date and b"date" not in options
+        answer.has_server = answer.has_server and b"server" not in options
+    answer.shape = shape if shape.is_remembered else None
     return answer
 
 

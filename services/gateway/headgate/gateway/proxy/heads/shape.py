@@ -13,27 +13,46 @@ Taker = Callable[[Any, bytes], bytes | None]
 _REMEMBERED_SHAPES: Final = 1024
 _REMEMBERED_BYTES: Final = 2048
 """Of names in one shape; with the number of shapes this bounds what a hostile client can make us remember."""
-_CONNECTION_OPTIONS: Final = frozenset({b"close", b"keep-alive", b"upgrade"})
-"""Options that name no field which is passed on anyway."""
+_SPACE: Final = 0x20
 
 
 class Shape:
     """What all heads with the same field names in the same order have in common.
 
     Clients and servers send few sequences of names and many values, so what follows from names alone is found out once:
-    which fields are special, and a template that writes all the others with one formatting.
+    which fields are special, and how all the others are written.
+
+    Most heads on a connection have the shape of the one before. `cut` finds that out from the lines as they are: where
+    each begins with its name, a colon, one space and no further white space, it stands as it would be written anew.
     """
 
-    __slots__ = ("agent", "has_date", "has_server", "pick", "referer", "specials", "template")
+    __slots__ = (
+        "_beginnings",
+        "_pick",
+        "_pick_lines",
+        "_specials",
+        "_template",
+        "agent",
+        "has_date",
+        "has_server",
+        "is_remembered",
+        "referer",
+    )
 
     def __init__(self, names: tuple[bytes, ...], choose: Callable[[bytes], Taker | None]) -> None:
         takers = [choose(name) for name in names]
         plain = [position for position, take in enumerate(takers) if take is None]
-        self.specials = tuple((position, take) for position, take in enumerate(takers) if take is not None)
-        self.template = b"".join(names[position].replace(b"%", b"%%") + b": %b\r\n" for position in plain)
-        self.pick: Callable[[tuple[bytes, ...]], tuple[bytes, ...]] = (
+        self._beginnings = [name + b": " for name in names]
+        self._specials = [(position, take) for position, take in enumerate(takers) if take is not None]
+        self._template = b"".join(names[position].replace(b"%", b"%%") + b": %b\r\n" for position in plain)
+        self._pick: Callable[[tuple[bytes, ...]], tuple[bytes, ...]] = (
             itemgetter(*plain) if len(plain) > 1 else lambda values: tuple(values[position] for position in plain)
         )
+        # The empty line behind the fields makes the last of them end with a CRLF when they are joined.
+        lines = [position + 1 for position in (*plain, len(names))]
+        self._pick_lines: Callable[[list[bytes]], tuple[bytes, ...]] = itemgetter(*lines) if plain else lambda lines: ()
+        self.is_remembered = False
+        """It is found again by its names."""
         lower = [name.lower() for name in names]
         self.agent = lower.index(b"user-agent") if b"user-agent" in lower else -1
         self.referer = lower.index(b"referer") if b"referer" in lower else -1
@@ -42,12 +61,45 @@ class Shape:
 
     def write(self, target: Head, values: tuple[bytes, ...]) -> bytes:
         """Hand special fields to their takers, and write the others anew in their order."""
-        lines: bytes = self.template % self.pick(values)
-        for position, take in self.specials:
+        lines: bytes = self._template % self._pick(values)
+        for position, take in self._specials:
             line = take(target, values[position].strip(b" "))
             if line is not None:
                 lines += line
-        return lines if target.options <= _CONNECTION_OPTIONS else _without(lines, target.options)
+        return _without(lines, target.options) if target.lists_fields else lines
+
+    def cut(self, message: bytes) -> list[bytes] | None:
+        """Cut a message that begins with a whole head of this shape, all of whose lines stand as they would be written.
+
+        Returns its first line, those of the fields, the empty one, each without its CRLF, and what comes behind the
+        head; None: the head is another one, or not whole. Whether it is a head at all is for llhttp to say.
+        """
+        beginnings = self._beginnings
+        count = len(beginnings)
+        lines = message.split(b"\r\n", count + 2)
+        if len(lines) != count + 3 or lines[count + 1]:
+            return None
+        at = 1
+        for beginning in beginnings:
+            line, size = lines[at], len(beginning)
+            if not line.startswith(beginning) or (len(line) > size and line[size] <= _SPACE):
+                return None
+            at += 1
+        return lines
+
+    def write_lines(self, target: Head, lines: list[bytes]) -> bytes:
+        """Do as `write`, with lines as `cut` gives them."""
+        written = b"\r\n".join(self._pick_lines(lines))
+        for position, take in self._specials:
+            value = self.value(lines, position)
+            line = take(target, value.strip(b" ") if value.endswith(b" ") else value)
+            if line is not None:
+                written += line
+        return _without(written, target.options) if target.lists_fields else written
+
+    def value(self, lines: list[bytes], position: int) -> bytes:
+        """Give the value of the field at a position, of lines as `cut` gives them."""
+        return lines[position + 1][len(self._beginnings[position]) :]
 
 
 Shapes = dict[tuple[bytes, ...], Shape]
@@ -64,6 +116,7 @@ def new_shape(
         if len(known) >= _REMEMBERED_SHAPES:
             known.clear()
         known[names] = shape
+        shape.is_remembered = True
     return shape
 
 

@@ -79,13 +79,18 @@ def _drop(fields: Head, value: bytes) -> None:
 
 
 def _set_connection(fields: Head, value: bytes) -> None:
-    options = _KNOWN_OPTIONS.get(value) or _members(value)
+    options = _KNOWN_OPTIONS.get(value)
+    if options is None:
+        options = _members(value)
+        fields.lists_fields = fields.lists_fields or not options <= _NO_NAMES
     fields.options = fields.options | options if fields.options else options
 
 
 _KNOWN_OPTIONS: Final = {
     value: frozenset({value.lower()}) for value in (b"keep-alive", b"Keep-Alive", b"close", b"Close")
 }
+_NO_NAMES: Final = frozenset({b"close", b"keep-alive", b"upgrade"})
+"""Options that name no field which is passed on anyway."""
 
 
 def _heed_close(fields: Head, value: bytes) -> None:

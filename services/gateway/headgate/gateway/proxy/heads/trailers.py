@@ -3,7 +3,7 @@
 from typing import Final
 
 from headgate.gateway.proxy.errors import FramingError
-from headgate.gateway.proxy.http1.parser import cut_fields
+from headgate.gateway.proxy.heads.cutting import cut_fields
 
 FORBIDDEN_TRAILERS: Final = frozenset(
     b"authorization connection content-encoding content-length content-range content-type cookie expect forwarded host "
@@ -20,7 +20,7 @@ def trailer_lines(block: bytes) -> bytes:
         FramingError: a field that must not be a trailer.
     """
     lines = []
-    for name, value in zip(*cut_fields(block), strict=True):
+    for name, value in zip(*cut_fields(block.split(b"\r\n")[:-1]), strict=True):
         dashed = name.lower().replace(b"_", b"-")
         if dashed in FORBIDDEN_TRAILERS or dashed.startswith(b"x-forwarded-"):
             raise FramingError("a trailer that must not be one")

@@ -1,43 +1,30 @@
 """llhttp, through httptools, as the parser of every message on both sides.
 
-It says what the fields are, where a body ends, and what its bytes are. Nothing lenient is set. Checks of our own
-(`grammar`, `head`, `framing`) come on top and can only refuse more; where they and llhttp see different ends, the
+It says whether a head is one, where a body ends, and what its bytes are. Nothing lenient is set. Checks of our own
+(`grammar`, `reading`, `framing`) come on top and can only refuse more; where they and llhttp see different ends, the
 message is refused too. A parser is fed exactly one message at a time, so that what follows belongs to nobody yet.
+
+llhttp is not asked for the fields of a head: a call for each would be most of what the head costs. Lines that it has
+accepted have one reading, so they are cut once more (`reading`).
 """
 
 import re
-from collections.abc import Callable
 from typing import Final, cast
 
 import httptools
 
-from headgate.gateway import ENGINE
 from headgate.gateway.proxy.errors import FramingError, LimitExceeded
 from headgate.gateway.proxy.heads.grammar import fault_of_block
 
-Fields = tuple[tuple[bytes, ...], tuple[bytes, ...]]
-"""Names as sent, and values without the white space before them; behind them there may be some."""
-
 _UPGRADE_NAME: Final = re.compile(rb"\r\nupgrade:", re.IGNORECASE)
-_COMPILED: Final = ENGINE == "compiled"
 
 
 class MessageParser:
-    """What requests and answers have in common: collects what llhttp calls back with.
+    """What requests and answers have in common: collects what llhttp calls back with."""
 
-    Compiled, it notes each field itself. Interpreted, a call per field would be most of what a head costs, so llhttp
-    hands each to a method of a dictionary. A name that comes twice does not fit into a dictionary; such a head, valid
-    by then, is cut again.
-    """
-
-    __slots__ = ("_fields", "_names", "_parser", "_pieces", "_values", "complete", "on_header")
+    __slots__ = ("_parser", "_pieces", "complete")
 
     def __init__(self) -> None:
-        self._fields: dict[bytes, bytes] = {}
-        self._names: list[bytes] = []
-        self._values: list[bytes] = []
-        self.on_header: Callable[[bytes, bytes], object] = self._note_field if _COMPILED else self._fields.setdefault
-        """Called by llhttp with the name and the value of a field of the head or the trailers."""
         self.complete = False
         """llhttp has seen the end of the message."""
         self._pieces: list[bytes] = []
@@ -50,34 +37,18 @@ class MessageParser:
         """Begin with a new llhttp, where the old one waits for something that will not come."""
         self._parser = self._new()
 
-    def head(self, raw: bytes) -> Fields:
-        """Feed a whole head, empty line included, and give its fields; raises BadMessage."""
-        if _COMPILED:
-            self._names = []
-            self._values = []
-        else:
-            self._fields.clear()
+    def head(self, raw: bytes) -> None:
+        """Feed a whole head, empty line included; raises BadMessage."""
         self.complete = False
         try:
             self._parser.feed_data(raw)
         except httptools.HttpParserUpgrade:
-            fields = self._collected(raw)
             self._upgrade(raw)
-            return fields
         except httptools.HttpParserInvalidMethodError as error:
             raise LimitExceeded("unknown method", 501) from error
         except httptools.HttpParserError as error:
             block = raw[raw.index(b"\n") + 1 : -2]
             raise FramingError(fault_of_block(block) or str(error)) from error
-        return self._collected(raw)
-
-    def _collected(self, raw: bytes) -> Fields:
-        if _COMPILED:
-            return tuple(self._names), tuple(self._values)
-        fields = self._fields
-        names, values = tuple(fields), tuple(fields.values())
-        # Two lines are no fields: the first and the empty one.
-        return (names, values) if len(names) + 2 == raw.count(b"\n") else cut_fields(raw[raw.index(b"\n") + 1 : -2])
 
     def body(self, data: bytes) -> bytes:
         """Feed bytes of a body, in its coding, and give the payload in them; raises FramingError."""
@@ -99,10 +70,6 @@ class MessageParser:
 
     # Called by llhttp
 
-    def _note_field(self, name: bytes, value: bytes) -> None:
-        self._names.append(name)
-        self._values.append(value)
-
     def on_body(self, data: bytes) -> None:
         """Take payload."""
         self._pieces.append(data)
@@ -110,14 +77,6 @@ class MessageParser:
     def on_message_complete(self) -> None:
         """Note the end."""
         self.complete = True
-
-
-def cut_fields(block: bytes) -> Fields:
-    """Cut lines that llhttp has accepted (`block`: each with its CRLF) into names and values; raises FramingError."""
-    parts = [line.partition(b":") for line in block.split(b"\r\n")[:-1]]
-    if not all(colon for _, colon, _ in parts):
-        raise FramingError("malformed head")
-    return tuple(name for name, _, _ in parts), tuple(value.lstrip(b" \t") for _, _, value in parts)
 
 
 class RequestParser(MessageParser):

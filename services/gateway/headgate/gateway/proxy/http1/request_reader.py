@@ -7,7 +7,8 @@ from headgate.gateway.proxy.errors import FramingError, LimitExceeded
 from headgate.gateway.proxy.heads.authority import normal_host, split_target
 from headgate.gateway.proxy.heads.grammar import PARTIAL_HEAD_FAULT, REQUEST_LINE, fault_of_request_line
 from headgate.gateway.proxy.heads.head import RequestFields
-from headgate.gateway.proxy.heads.reading import read_request_fields
+from headgate.gateway.proxy.heads.reading import read_request_head
+from headgate.gateway.proxy.heads.shape import Shape
 from headgate.gateway.proxy.heads.special_fields import RequestRules
 from headgate.gateway.proxy.http1.framing import BodyReader, ChunkedReader, LengthReader
 from headgate.gateway.proxy.http1.parser import RequestParser
@@ -46,6 +47,7 @@ class RequestReader:
         "_parser",
         "_rules",
         "_scanned",
+        "_shape",
         "count",
         "fields",
         "has_body",
@@ -64,6 +66,8 @@ class RequestReader:
         self._scanned = 0
         """Up to where the buffer was searched for the end of a head, in vain."""
         self._blank_line_seen = False
+        self._shape: Shape | None = None
+        """Of the last request's head, which the next one probably has."""
         self._parser = RequestParser()
         self._body: BodyReader = LengthReader(self._parser, 0)
         self.count = 0
@@ -110,8 +114,14 @@ class RequestReader:
 
     def next(self) -> int:
         """Look for the head of the next request; raises BadMessage."""
-        buffer, start = self._buffer, self._offset
-        end = buffer.find(b"\r\n\r\n", self._scanned if self._scanned > start else start)
+        buffer, start, shape = self._buffer, self._offset, self._shape
+        lines: list[bytes] | None = None
+        if shape is not None and not (start or self._scanned):
+            lines = shape.cut(buffer)
+        if lines is None:
+            end = buffer.find(b"\r\n\r\n", self._scanned if self._scanned > start else start)
+        else:
+            end = len(buffer) - len(lines.pop()) - 4
         if end < 0:
             return self._await_rest(buffer, start) if start < len(buffer) else NEEDS_MORE
         line = REQUEST_LINE.match(buffer, start)
@@ -123,8 +133,12 @@ class RequestReader:
         if end - start > self._config.max_head:
             raise LimitExceeded(f"head longer than {self._config.max_head} bytes", 431)
         method, target, version = line.groups()
-        found = self._parser.head(buffer if start == 0 and end + 4 == len(buffer) else buffer[start : end + 4])
-        fields = read_request_fields(found, self._config.max_header_count, self._rules)
+        head = buffer if start == 0 and end + 4 == len(buffer) else buffer[start : end + 4]
+        self._parser.head(head)
+        if lines is None:
+            lines, shape = head.split(b"\r\n")[:-1], None
+        fields = read_request_head(lines, shape, self._config.max_header_count, self._rules)
+        self._shape = fields.shape
         self._offset = end + 4
         self._blank_line_seen = False
         self._check(method, target, 1 if version == b"1" else 0, fields)

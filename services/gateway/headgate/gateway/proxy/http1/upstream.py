@@ -12,6 +12,7 @@ from headgate.gateway.proxy.heads.forward import request_head
 from headgate.gateway.proxy.heads.grammar import PARTIAL_HEAD_FAULT
 from headgate.gateway.proxy.heads.head import AnswerHead
 from headgate.gateway.proxy.heads.reading import read_answer_head
+from headgate.gateway.proxy.heads.shape import Shape
 from headgate.gateway.proxy.http1.framing import (
     BodyReader,
     ChunkedReader,
@@ -39,6 +40,7 @@ class UpstreamConnection(ConnectionSide):
         "_informational",
         "_parser",
         "_reader",
+        "_shape",
         "_surprised",
         "_tunnel",
         "_turn",
@@ -56,6 +58,8 @@ class UpstreamConnection(ConnectionSide):
         self._buffer = b""
         self._parser = AnswerParser()
         self._reader: BodyReader | None = None
+        self._shape: Shape | None = None
+        """Of the last answer's head, which the next one probably has."""
         self._surprised = False
         self._turn = 0
         """Of the event loop, in which the current request was written."""
@@ -165,18 +169,28 @@ class UpstreamConnection(ConnectionSide):
     # Reading
 
     def _read_head(self, exchange: SentRequest, data: bytes) -> None:
+        config, shape = self.pool.config, self._shape
+        lines: list[bytes] | None = None
         if self._buffer:
             data, self._buffer = self._buffer + data, b""
-        end = data.find(b"\r\n\r\n")
-        if end < 0 or end > self.pool.config.max_head:
+        elif shape is not None:
+            lines = shape.cut(data)
+        end = data.find(b"\r\n\r\n") if lines is None else len(data) - len(lines[-1]) - 4
+        if end < 0 or end > config.max_head:
             self._keep_partial(data, end)
             return
         head = data[: end + 4]
-        answer = read_answer_head(head, self._parser.head(head), self.pool.config.max_header_count)
-        if answer.status < 200:
-            self._read_informational(exchange, answer, data[end + 4 :])
+        self._parser.head(head)
+        if lines is None:
+            lines, shape, rest = head.split(b"\r\n")[:-1], None, data[end + 4 :]
         else:
-            self._begin_answer(exchange, answer, data[end + 4 :])
+            rest = lines.pop()
+        answer = read_answer_head(lines, shape, config.max_header_count)
+        self._shape = answer.shape
+        if answer.status < 200:
+            self._read_informational(exchange, answer, rest)
+        else:
+            self._begin_answer(exchange, answer, rest)
 
     def _keep_partial(self, data: bytes, end: int) -> None:
         limit = self.pool.config.max_head

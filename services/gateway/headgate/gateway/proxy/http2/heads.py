@@ -194,7 +194,7 @@ def _read_connect(head: RequestHead, protocol: bytes) -> None:
     fields = head.fields
     fields.upgrade, fields.options = b"websocket", frozenset({b"upgrade"})
     names, values = fields.found
-    fields.found = (*names, b"Connection", b"Upgrade"), (*values, b"Upgrade", b"websocket")
+    fields.take_found(((*names, b"Connection", b"Upgrade"), (*values, b"Upgrade", b"websocket")))
     fields.chunked, fields.content_length = False, -1
     fields.lines += b"Sec-WebSocket-Key: %b\r\n" % base64.b64encode(secrets.token_bytes(16))
 
