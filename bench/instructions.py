@@ -3,9 +3,10 @@
     python -m bench.instructions [--load http1] [--requests 4000] [--connections 32] [--top 40] [--calls]
 
 These figures depend little on what else runs on the machine, so that a change of one per cent can be told from noise.
-A gateway runs under callgrind, which counts the instructions that its process executes for a fixed number of requests;
-what the kernel executes is not among them. Printed are the instructions of a request, by library and by function. With
-`--calls` strace counts its system calls for a request instead.
+A gateway runs under callgrind, which counts the instructions that its process executes for a fixed number of requests
+and for twice as many; the difference is that of the requests alone. What the kernel executes is not among them. Printed
+are the instructions of a request, by library and by function. With `--calls` strace counts its system calls for a
+request instead.
 
 The loads are those of `bench.setup.loads`.
 """
@@ -37,8 +38,10 @@ _READY_S = 180.0
 _WARM_UP = 1000
 """Requests before those that are counted: connections, caches of shapes and the allocator's pools are there then."""
 _CALLGRIND = ("valgrind", "--tool=callgrind", "--instr-atstart=no", "--error-limit=no", "--log-file=/dev/null")
-_TOTAL = re.compile(r"^([\d,]+) .*PROGRAM TOTALS", re.MULTILINE)
+_LIBRARIES = 14
 _FUNCTION = re.compile(r"^ *([\d,]+) \(.*?\)  (?:\S*?:)?(.+?)(?: \[(.*)\])?$")
+Counts = Counter[tuple[str, str]]
+"""Instructions by library and function."""
 _CALLS = re.compile(r"^ *[\d.]+ +[\d.]+ +\d+ +(\d+) +(?:\d+ +)?(\w+)$", re.MULTILINE)
 
 
@@ -60,42 +63,56 @@ def main() -> int:
 def _count_instructions(folder: Path, options: argparse.Namespace) -> str:
     need_programs(("valgrind", "valgrind"))
     program = (*_CALLGRIND, f"--callgrind-out-file={folder}/callgrind.%p", *HEADGATE)
+    # Connections are opened in both runs and cancel out, unless they are what is asked for.
+    runs = [options.requests] if options.load == "handshakes" else [options.requests, 2 * options.requests]
     with _loaded_gateway(folder, options, program) as (gateway, load):
         pid = gateway.process.pid
         _control(pid, "--instr=on")
-        _run(load, options)
-        _control(pid, "--dump")
+        for requests in runs:
+            _run(load, options, requests)
+            _control(pid, "--dump")
         _control(pid, "--instr=off")
-        written = min(path for path in folder.glob(f"callgrind.{pid}.*") if path.stat().st_size)
+        # What the gateway itself opens last is empty, or of its end.
+        written = sorted(folder.glob(f"callgrind.{pid}.*"), key=lambda path: int(path.suffix[1:]))[: len(runs)]
     if options.keep is not None:
-        shutil.copy(written, options.keep)
-    listed = subprocess.run(
-        ["callgrind_annotate", "--threshold=100", str(written)], capture_output=True, text=True, check=True
-    ).stdout
-    return instructions(listed, options.requests, options.top)
+        shutil.copy(written[-1], options.keep)
+    counted = [read_counts(_annotate(path)) for path in written]
+    counts = counted[-1]
+    if len(runs) == 2:
+        counts.subtract(counted[0])
+    return instructions(counts, options.requests, options.top)
 
 
-def instructions(listed: str, requests: int, top: int) -> str:
-    """Sum up by library what callgrind_annotate lists by function, for each request.
+def _annotate(written: Path) -> str:
+    argv = ["callgrind_annotate", "--threshold=100", str(written)]
+    return subprocess.run(argv, capture_output=True, text=True, check=True).stdout
+
+
+def read_counts(listed: str) -> Counts:
+    """Read the instructions of each function from what callgrind_annotate lists.
 
     Raises:
-        BenchError: there is no total.
+        BenchError: it lists nothing.
     """
-    total = _TOTAL.search(listed)
-    if total is None:
-        raise BenchError(f"callgrind_annotate says no total: {listed[:300]}")
+    counts: Counts = Counter()
+    for line in listed.splitlines():
+        found = _FUNCTION.match(line)
+        if found is not None and found[2] != "PROGRAM TOTALS":
+            counts[Path(found[3] or "?").name, found[2]] += int(found[1].replace(",", ""))
+    if not counts:
+        raise BenchError(f"callgrind_annotate lists nothing: {listed[:300]}")
+    return counts
+
+
+def instructions(counts: Counts, requests: int, top: int) -> str:
+    """Put into rows what a request costs, altogether, by library and by function."""
     libraries: Counter[str] = Counter()
-    functions: Counter[tuple[str, str]] = Counter()
-    for line in listed[total.end() :].splitlines():
-        if found := _FUNCTION.match(line):
-            library = Path(found[3] or "?").name
-            count = int(found[1].replace(",", ""))
-            libraries[library] += count
-            functions[library, found[2]] += count
-    rows = [f"{int(total[1].replace(',', '')) / requests:10,.0f}  instructions for a request", ""]
-    rows += [f"{count / requests:10,.0f}  {name}" for name, count in libraries.most_common(14)]
+    for (library, _), count in counts.items():
+        libraries[library] += count
+    rows = [f"{counts.total() / requests:10,.0f}  instructions for a request", ""]
+    rows += [f"{count / requests:10,.0f}  {name}" for name, count in libraries.most_common(_LIBRARIES)]
     rows.append("")
-    rows += [f"{count / requests:10,.0f}  {name}  [{library}]" for (library, name), count in functions.most_common(top)]
+    rows += [f"{count / requests:10,.0f}  {name}  [{library}]" for (library, name), count in counts.most_common(top)]
     return "\n".join(rows)
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 from bench.errors import BenchError
-from bench.instructions import instructions
+from bench.instructions import instructions, read_counts
 
 _LISTED = """\
 Ir
@@ -19,7 +19,7 @@ Ir             file:function
 
 
 def test_instructions_are_those_of_a_request_by_library_and_by_function() -> None:
-    rows = instructions(_LISTED, requests=10, top=2).splitlines()
+    rows = instructions(read_counts(_LISTED), requests=10, top=2).splitlines()
     assert [row.split() for row in rows if row] == [
         ["300", "instructions", "for", "a", "request"],
         ["200", "parser.so"],
@@ -29,6 +29,6 @@ def test_instructions_are_those_of_a_request_by_library_and_by_function() -> Non
     ]
 
 
-def test_listing_without_a_total_is_an_error() -> None:
-    with pytest.raises(BenchError, match="no total"):
-        instructions("nothing was run", requests=10, top=2)
+def test_listing_without_functions_is_an_error() -> None:
+    with pytest.raises(BenchError, match="lists nothing"):
+        read_counts("nothing was run")
