@@ -67,6 +67,8 @@ OFTEN_USED = (
     "built_in/traffic/request_id",
 )
 """Plugins that are compiled all the same, as many routes have them."""
+OTHERS = ("balancing/round_robin", "observability/access_log", "table/path_index", "table/routers")
+"""What else every request goes through."""
 THROWS = "PyObject_CallFunctionObjArgs(_m, type, value, traceback, NULL)"
 """How mypyc 2.4 passes an exception on to what a coroutine awaits. Python 3.12 and newer warn of the three arguments
 (https://github.com/mypyc/mypyc/issues/1214), and where warnings are errors the warning takes the exception's place."""
@@ -78,7 +80,8 @@ def sources() -> list[Path]:
     """Return what is compiled; not what makes folders packages, as mypyc would take the library's folder for theirs."""
     proxy = sorted(path for path in (PACKAGE / "proxy").rglob("*.py") if path.name != "__init__.py")
     plugins = [PACKAGE / "plugins" / f"{name}.py" for name in (*PLUGINS, *OFTEN_USED)]
-    return [*proxy, *plugins, PACKAGE / "observability" / "access_log.py", PACKAGE / "balancing" / "round_robin.py"]
+    others = [PACKAGE / f"{name}.py" for name in OTHERS]
+    return [*proxy, *plugins, *others]
 
 
 def digests() -> dict[str, str]:

@@ -24,12 +24,12 @@ from headgate.gateway.model.steps import Steps
 from headgate.gateway.proxy.heads.paths import decode_path, plain_escapes
 from headgate.gateway.proxy.seam import NEEDS_BODY, NeedsBody
 from headgate.gateway.table.conditions import CompiledCondition, Decide, compile_condition
+from headgate.gateway.table.path_index import SLASH, PathIndex, StartIndex, longest_first
 
 if TYPE_CHECKING:
     from headgate.gateway.proxy.request_source import RequestSource
 
 T = TypeVar("T")
-SLASH = ord("/")
 PATTERNS_AT_ONCE = 32
 """Patterns compiled to one automaton, in some 3 ms; a request of a host with more pays for each."""
 
@@ -127,65 +127,6 @@ def prefix_key(value: bytes) -> bytes:
     return value.removesuffix(b"/")
 
 
-class PathIndex(Generic[T]):
-    """The routes of one host by path, if all are plain and no prefix is mere text; immutable."""
-
-    __slots__ = ("_exact", "_lengths", "_prefixes")
-
-    def __init__(self, rules: Iterable[tuple[PathRule, T]]) -> None:
-        exact: dict[bytes, T] = {}
-        prefixes: dict[bytes, T] = {}
-        for rule, target in sorted(rules, key=_precedence):
-            if rule.type is PathType.EXACT:
-                exact.setdefault(rule.value, target)
-            else:
-                prefixes.setdefault(prefix_key(rule.value), target)
-        self._exact: Mapping[bytes, T] = exact
-        self._prefixes: Mapping[bytes, T] = prefixes
-        self._lengths = _longest_first(prefixes)
-
-    def match(self, path: bytes, source: "RequestSource") -> T | None:
-        """Return the winning route of a path."""
-        found = self._exact.get(path)
-        if found is not None:
-            return found
-        size = len(path)
-        for length in self._lengths:
-            if length > size or (0 < length < size and path[length] != SLASH):
-                continue
-            found = self._prefixes.get(path[:length])
-            if found is not None:
-                return found
-        return None
-
-
-class StartIndex(Generic[T]):
-    """The routes of one host by path, if all are plain and all prefixes are mere text, or `/`; immutable."""
-
-    __slots__ = ("_exact", "_lengths", "_starts")
-
-    def __init__(self, rules: Iterable[tuple[PathRule, T]]) -> None:
-        exact: dict[bytes, T] = {}
-        starts: dict[bytes, T] = {}
-        for rule, target in sorted(rules, key=_precedence):
-            (exact if rule.type is PathType.EXACT else starts).setdefault(rule.value, target)
-        self._exact: Mapping[bytes, T] = exact
-        self._starts: Mapping[bytes, T] = starts
-        self._lengths = _longest_first(starts)
-
-    def match(self, path: bytes, source: "RequestSource") -> T | None:
-        """Return the winning route of a path."""
-        found = self._exact.get(path)
-        if found is not None:
-            return found
-        for length in self._lengths:
-            # A path that is shorter is looked up as a whole, and is as long as no key of this length.
-            found = self._starts.get(path[:length])
-            if found is not None:
-                return found
-        return None
-
-
 class Ranked(NamedTuple, Generic[T]):
     """A route as one of several that take a path; sorts by rank, which no two have in common."""
 
@@ -234,7 +175,7 @@ class RankedIndex(Generic[T]):
         self._exact: Mapping[bytes, Sequence[Ranked[T]]] = exact
         self._prefixes: Mapping[bytes, Sequence[Ranked[T]]] = prefixes
         self._starts: Mapping[bytes, Sequence[Ranked[T]]] = starts
-        self._lengths = _longest_first(prefixes), _longest_first(starts)
+        self._lengths = longest_first(prefixes), longest_first(starts)
         self._groups = tuple(groups)
         self._has_checks = any(group.patterns.has_checks for group in groups)
         self._remembered: dict[bytes, Sequence[Ranked[T]]] = {}
@@ -298,8 +239,18 @@ class RankedIndex(Generic[T]):
                     break
 
 
-def _longest_first(keys: Iterable[bytes]) -> tuple[int, ...]:
-    return tuple(sorted({len(key) for key in keys}, reverse=True))
+def _by_path(
+    rules: Iterable[tuple[PathRule, T]], key: Callable[[bytes], bytes]
+) -> tuple[dict[bytes, T], dict[bytes, T]]:
+    """Return what wins for each exact path, and for each key of a prefix."""
+    exact: dict[bytes, T] = {}
+    prefixes: dict[bytes, T] = {}
+    for rule, target in sorted(rules, key=_precedence):
+        if rule.type is PathType.EXACT:
+            exact.setdefault(rule.value, target)
+        else:
+            prefixes.setdefault(key(rule.value), target)
+    return exact, prefixes
 
 
 def _precedence(item: tuple[PathRule, object]) -> Precedence:
@@ -314,9 +265,9 @@ def index_paths(rules: Sequence[tuple[PathRule, T]]) -> Steps[Index[T]]:
     """Build the index that suits a host's rules, in steps of some milliseconds."""
     if all(rule.is_plain for rule, _ in rules):
         if not any(rule.type is PathType.STRING_PREFIX for rule, _ in rules):
-            return PathIndex(rules)
+            return PathIndex(*_by_path(rules, prefix_key))
         if not any(rule.type is PathType.PREFIX and rule.value != b"/" for rule, _ in rules):
-            return StartIndex(rules)
+            return StartIndex(*_by_path(rules, bytes))
     ranked = [
         (rule, Ranked(rank, None if rule.condition is None else rule.condition.decide, target))
         for rank, (rule, target) in enumerate(sorted(rules, key=_precedence))

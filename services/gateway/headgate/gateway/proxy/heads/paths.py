@@ -32,14 +32,19 @@ _SLASHES: Final = re.compile(rb"%2[Ff]|%5[Cc]|\\")
 _DOT_SEGMENT: Final = re.compile(rb"/\.\.?+(?=[/;]|\Z)")
 """With path parameters behind it too: Java's servers cut these off before they resolve."""
 _DOT_PARAMETER: Final = re.compile(rb"/\.\.?+;")
-_NOT_PLAIN: Final = re.compile(rb"[%\\]|/[/.]")
 _EMPTY_SEGMENTS: Final = re.compile(rb"//++")
 _PERCENT: Final = 0x25
+_BACKSLASH: Final = 0x5C
 
 
 def is_plain(path: bytes) -> bool:
-    """Tell whether all servers read a path alike: it has no `//`, no `/.`, no `%` and no backslash."""
-    return _NOT_PLAIN.search(path) is None
+    """Tell whether all servers read a path alike: it has no `//`, no `/.`, no `%` and no backslash.
+
+    A pattern, and `find`, take several times as long; for `bytes in bytes` CPython 3.11 raises and clears an exception.
+    """
+    if _PERCENT in path or _BACKSLASH in path:
+        return False
+    return not (path.partition(b"//")[1] or path.partition(b"/.")[1])
 
 
 def _meaning(found: "re.Match[bytes]") -> bytes:

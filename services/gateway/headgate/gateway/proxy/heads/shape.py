@@ -28,10 +28,9 @@ class Shape:
 
     __slots__ = (
         "_beginnings",
-        "_pick",
         "_pick_lines",
+        "_plain",
         "_specials",
-        "_template",
         "agent",
         "has_date",
         "has_server",
@@ -44,10 +43,7 @@ class Shape:
         plain = [position for position, take in enumerate(takers) if take is None]
         self._beginnings = [name + b": " for name in names]
         self._specials = [(position, take) for position, take in enumerate(takers) if take is not None]
-        self._template = b"".join(names[position].replace(b"%", b"%%") + b": %b\r\n" for position in plain)
-        self._pick: Callable[[tuple[bytes, ...]], tuple[bytes, ...]] = (
-            itemgetter(*plain) if len(plain) > 1 else lambda values: tuple(values[position] for position in plain)
-        )
+        self._plain = [(position, self._beginnings[position]) for position in plain]
         # The empty line behind the fields makes the last of them end with a CRLF when they are joined.
         lines = [position + 1 for position in (*plain, len(names))]
         self._pick_lines: Callable[[list[bytes]], tuple[bytes, ...]] = itemgetter(*lines) if plain else lambda lines: ()
@@ -61,12 +57,14 @@ class Shape:
 
     def write(self, target: Head, values: tuple[bytes, ...]) -> bytes:
         """Hand special fields to their takers, and write the others anew in their order."""
-        lines: bytes = self._template % self._pick(values)
+        lines = [beginning + values[position] for position, beginning in self._plain]
+        lines.append(b"")
+        written = b"\r\n".join(lines)
         for position, take in self._specials:
             line = take(target, values[position].strip(b" "))
             if line is not None:
-                lines += line
-        return _without(lines, target.options) if target.lists_fields else lines
+                written += line
+        return _without(written, target.options) if target.lists_fields else written
 
     def cut(self, message: bytes) -> list[bytes] | None:
         """Cut a message that begins with a whole head of this shape, all of whose lines stand as they would be written.

@@ -102,11 +102,18 @@ def _heed_close(fields: Head, value: bytes) -> None:
 def _set_content_length(fields: Head, value: bytes) -> None:
     if fields.content_length >= 0:
         raise FramingError("more than one Content-Length")
-    if not value.isdigit() or len(value) > _LENGTH_DIGITS:
+    if not value or len(value) > _LENGTH_DIGITS:
         raise FramingError("malformed Content-Length")
-    fields.content_length = int(value)
+    length = 0
+    for digit in value:
+        if not _ZERO <= digit <= _NINE:
+            raise FramingError("malformed Content-Length")
+        length = length * 10 + digit - _ZERO
+    fields.content_length = length
 
 
+_ZERO: Final = 0x30
+_NINE: Final = 0x39
 _LENGTH_DIGITS: Final = 18
 """As many as always fit into 64 bits."""
 
