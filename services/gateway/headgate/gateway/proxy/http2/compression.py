@@ -63,11 +63,26 @@ def compress_field(name: bytes, value: bytes) -> bytes:
     return b"%b%b%b" % (start, _length(value), value)
 
 
-def compress_lines(lines: bytes) -> bytes:
-    """Write fields that stand as checked header lines, each with its line end; names come out in lower case."""
+def literal_start(name: bytes) -> bytes:
+    """Write a name, in lower case, whose values are in no table; `compress_literal` writes one behind it."""
+    return _LITERAL.get(name) or b"\0%b%b" % (_length(name), name)
+
+
+def compress_literal(start: bytes, value: bytes) -> bytes:
+    """Write a field whose name was written by `literal_start`."""
+    return b"%b%b%b" % (start, _length(value), value)
+
+
+def compress_lines(lines: bytes, *, has_status: bool = False) -> bytes:
+    """Write fields that stand as checked header lines, each with its line end; names come out in lower case.
+
+    With `has_status` the first line is a status line, and left out.
+    """
     pieces: list[bytes] = []
     for line in lines.split(b"\r\n"):
-        if line:
+        if has_status:
+            has_status = False
+        elif line:
             piece = _LINES.get(line)
             pieces.append(_compress_line(line) if piece is None else piece)
     return b"".join(pieces)
@@ -87,3 +102,8 @@ def _compress_line(line: bytes) -> bytes:
 def _length(text: bytes) -> bytes:
     size = len(text)
     return _SHORT[size] if size < 256 else _number(size, 7, 0)
+
+
+AUTHORITY: Final = literal_start(b":authority")
+CONTENT_LENGTH: Final = literal_start(b"content-length")
+REQUEST_ID: Final = literal_start(b"x-request-id")

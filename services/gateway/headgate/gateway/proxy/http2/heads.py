@@ -16,10 +16,17 @@ from headgate.gateway.proxy.heads.head import AnswerHead, RequestFields
 from headgate.gateway.proxy.heads.reading import read_answer_fields, read_request_fields
 from headgate.gateway.proxy.heads.special_fields import ALL_NAMES, RequestRules
 from headgate.gateway.proxy.heads.trailers import FORBIDDEN_TRAILERS
-from headgate.gateway.proxy.http2.compression import SECRET_NAMES, compress_field, compress_lines
+from headgate.gateway.proxy.http2.compression import (
+    CONTENT_LENGTH,
+    SECRET_NAMES,
+    compress_field,
+    compress_lines,
+    compress_literal,
+)
 from headgate.gateway.proxy.http2.decompression import HeaderList
 
 _METHOD: Final = re.compile(TOKEN + rb"++")
+_METHODS: Final = frozenset(b"GET HEAD POST PUT PATCH DELETE OPTIONS".split())
 _NAME: Final = re.compile(rb"[!#$%&'*+.^_`|~0-9a-z-]++")
 _VALUE_FAULT: Final = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 _SPACES: Final = frozenset({b" ", b"\t"})
@@ -107,7 +114,8 @@ def read_request(headers: HeaderList, *, ended: bool, max_count: int, rules: Req
     values: list[bytes] = []
     cookies: list[bytes] = []
     host: bytes | None = None
-    for name, value in headers[len(pseudo) :]:
+    for at in range(len(pseudo), len(headers)):
+        name, value = headers[at]
         if name == b"cookie":
             cookies.append(value)
         elif name == b"host":
@@ -133,7 +141,7 @@ def read_request(headers: HeaderList, *, ended: bool, max_count: int, rules: Req
     if ended and fields.content_length > 0:
         raise FramingError("Content-Length without a body")
     head = RequestHead(pseudo.get(b":method", b""), pseudo.get(b":path", b""), fields)
-    if b"sec-websocket-key" in names and b":protocol" in pseudo:
+    if b":protocol" in pseudo and b"sec-websocket-key" in names:
         raise FramingError("a Sec-WebSocket-Key in HTTP/2")
     _read_pseudo(head, pseudo)
     if where.content_type >= 0 and is_grpc_type(values[where.content_type]):
@@ -167,7 +175,7 @@ def _set_host(fields: RequestFields, authority: bytes, host: bytes) -> None:
 
 def _read_pseudo(head: RequestHead, pseudo: dict[bytes, bytes]) -> None:
     protocol = pseudo.get(b":protocol")
-    if not _METHOD.fullmatch(head.method):
+    if head.method not in _METHODS and not _METHOD.fullmatch(head.method):
         raise FramingError("malformed method")
     if head.method == b"CONNECT":
         if protocol is None and (b":scheme" in pseudo or b":path" in pseudo):
@@ -218,14 +226,13 @@ def _grpc_seconds(value: bytes) -> float:
 
 def answer_block(answer: AnswerHead, date: bytes) -> bytes:
     """Build the header block of an answer for a client; `date` is a whole line."""
-    lines = answer.lines
-    pieces = [_status(answer.status), compress_lines(lines[lines.index(b"\n") + 1 :])]
+    pieces = [_status(answer.status), compress_lines(answer.lines, has_status=True)]
     if not answer.has_date:
         pieces.append(compress_lines(date))
     if not answer.has_server:
         pieces.append(_SERVER)
     if answer.content_length >= 0 and answer.status >= 200 and answer.status != 204:
-        pieces.append(compress_field(b"content-length", b"%d" % answer.content_length))
+        pieces.append(compress_literal(CONTENT_LENGTH, b"%d" % answer.content_length))
     return b"".join(pieces)
 
 
@@ -253,16 +260,16 @@ def read_answer(headers: HeaderList, max_count: int) -> AnswerHead:
         else:
             names.append(name)
             values.append(value)
-    if not _STATUS.fullmatch(status):
+    code = _CODES.get(status)
+    if code is None:
         raise FramingError("malformed status")
     all_names = tuple(names)
     _check_names(all_names)
     _check_values(all_names, values)
-    code = int(status)
     return read_answer_fields(code, phrase(code).encode(), (all_names, tuple(values)), max_count)
 
 
-_STATUS: Final = re.compile(rb"[1-5][0-9][0-9]")
+_CODES: Final[dict[bytes, int]] = {b"%d" % code: code for code in range(100, 600)}
 
 
 def lines_of(headers: HeaderList) -> bytes:

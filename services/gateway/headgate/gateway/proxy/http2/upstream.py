@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Final
 from headgate.gateway.proxy.errors import BadMessage
 from headgate.gateway.proxy.heads.forward import authority
 from headgate.gateway.proxy.heads.head import AnswerHead
-from headgate.gateway.proxy.http2.compression import compress_field, compress_lines
+from headgate.gateway.proxy.http2.compression import (
+    AUTHORITY,
+    CONTENT_LENGTH,
+    REQUEST_ID,
+    compress_field,
+    compress_lines,
+    compress_literal,
+)
 from headgate.gateway.proxy.http2.decompression import HeaderList
 from headgate.gateway.proxy.http2.flow import Flow
 from headgate.gateway.proxy.http2.frames import CANCEL, NO_ERROR, REFUSED_STREAM
@@ -82,7 +89,7 @@ class Http2Upstream(UpstreamSide):
         pieces = [
             compress_field(b":method", b"CONNECT" if exchange.upgrade else exchange.method),
             _SCHEMES[pool.spec.tls is not None],
-            compress_field(b":authority", authority(exchange, pool)),
+            compress_literal(AUTHORITY, authority(exchange, pool)),
             compress_field(b":path", exchange.target),
         ]
         if exchange.upgrade:
@@ -91,14 +98,12 @@ class Http2Upstream(UpstreamSide):
             self._websocket_key = key[1].strip(b" \t") if key is not None else b""
             lines = _KEY.sub(b"", lines)
         pieces.append(compress_lines(lines))
-        if lines.find(b"application/grpc") >= 0:
-            kind = _TYPE.search(lines)
-            if kind is not None and is_grpc_type(kind[1]):
-                pieces.append(_TE)
+        if exchange.client.is_grpc or _has_grpc_type(lines):
+            pieces.append(_TE)
         fields = exchange.fields
         if fields.content_length >= 0 and not fields.chunked:
-            pieces.append(compress_field(b"content-length", b"%d" % fields.content_length))
-        pieces.append(compress_field(b"x-request-id", exchange.request_id))
+            pieces.append(compress_literal(CONTENT_LENGTH, b"%d" % fields.content_length))
+        pieces.append(compress_literal(REQUEST_ID, exchange.request_id))
         return b"".join(pieces)
 
     def send_data(self, payload: bytes, *, done: bool, trailers: bytes) -> None:
@@ -291,6 +296,14 @@ class Http2Upstream(UpstreamSide):
             self._link.reset(self.id, CANCEL)
             self._link.rest()
             exchange.upstream_failed(reason)
+
+
+def _has_grpc_type(lines: bytes) -> bool:
+    """Say whether header lines name a type of gRPC, which a plugin may have chosen."""
+    if lines.find(b"application/grpc") < 0:
+        return False
+    kind = _TYPE.search(lines)
+    return kind is not None and is_grpc_type(kind[1])
 
 
 def _switched(answer: AnswerHead, key: bytes) -> AnswerHead:
