@@ -40,6 +40,7 @@ class Http2Connection(Link):
         "_draining",
         "_quiet_until",
         "_resets",
+        "_spare",
         "_streams",
         "_updates",
         "deadline",
@@ -51,6 +52,8 @@ class Http2Connection(Link):
         self._context = context
         self.peer = peer
         self._streams: dict[int, Stream] = {}
+        self._spare: list[Stream] = []
+        """Streams that are over, for the next ones: making an exchange costs as much as routing a request."""
         self._resets = Bucket(RESETS[0], RESETS[1])
         self._control = Bucket(CONTROL[0], CONTROL[1])
         self._updates = 0
@@ -99,7 +102,7 @@ class Http2Connection(Link):
             self.announce_drain()
         flow = self.open(stream_id)
         flow.peer_done = done
-        stream = Stream(self, stream_id, flow, self._context)
+        stream = self._new_stream(stream_id, flow)
         stream.ended = done
         self._streams[stream_id] = stream
         self.deadline = 0.0
@@ -118,6 +121,13 @@ class Http2Connection(Link):
         exchange.request_done = done
         if not self._refuse_at_once(exchange, head):
             stream.start(head, self.config.max_body)
+
+    def _new_stream(self, stream_id: int, flow: Flow) -> Stream:
+        if not self._spare:
+            return Stream(self, stream_id, flow, self._context)
+        stream = self._spare.pop()
+        stream.begin(stream_id, flow)
+        return stream
 
     def refuse_malformed(self, stream: Stream, bad: BadMessage) -> None:
         """Reset the stream of a request that is none (RFC 9113 section 8.1.1)."""
@@ -233,6 +243,7 @@ class Http2Connection(Link):
 
     def _abandon_all(self) -> None:
         streams, self._streams = self._streams, {}
+        self._spare = []
         self.flows = {}
         for stream in streams.values():
             stream.exchange.abandon()
@@ -241,7 +252,8 @@ class Http2Connection(Link):
 
     def answered(self, stream: Stream) -> None:
         """Let go of a stream whose answer is given; its window may yet hold back some of it."""
-        self._streams.pop(stream.id, None)
+        if self._streams.pop(stream.id, None) is not None and stream.is_reusable:
+            self._spare.append(stream)
         self._quiet_until = self._context.clock.now + self.config.idle_timeout_s
         self.transport.delivery = None
         flow = self.flows.get(stream.id)
@@ -283,6 +295,8 @@ class Http2Connection(Link):
         self._drop_stuck()
         if self.is_closed():
             return
+        if not self._streams:
+            self._spare = []
         if self._streams or self.flows:
             self.deadline = 0.0
         elif self._quiet_until < now:

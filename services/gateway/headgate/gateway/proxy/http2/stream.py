@@ -22,23 +22,35 @@ _TUNNEL: Final = compress_field(b":status", b"200")
 
 
 class Stream(ClientSide):
-    """One request of a client."""
+    """One request of a client; once it is answered the object may serve another one of the same connection."""
 
     __slots__ = ("_connection", "_flow", "_is_connect", "_left", "ended", "exchange", "id")
 
     def __init__(self, connection: "Http2Connection", stream_id: int, flow: Flow, context: ProxyContext) -> None:
         super().__init__()
         self._connection = connection
-        self._flow = flow
-        self.id = stream_id
         self.peer = connection.peer
+        self.begin(stream_id, flow)
+        self.exchange = Exchange(self, context)
+
+    def begin(self, stream_id: int, flow: Flow) -> None:
+        """Begin with a request."""
+        self.id = stream_id
+        self._flow = flow
         self._is_connect = False
         self._left = -1
         """Bytes of the body that have to come; -1: not known."""
         self.ended = False
         """The client has sent all that it wanted to."""
+        self.is_grpc = False
+        self.write_paused = False
         self.deadline = math.inf
-        self.exchange = Exchange(self, context)
+
+    @property
+    def is_reusable(self) -> bool:
+        """Whether nothing more can come of the request, from either side."""
+        exchange = self.exchange
+        return self.ended and exchange.upstream is None and not (exchange.active or exchange.tunnel)
 
     @property
     def version(self) -> bytes:
