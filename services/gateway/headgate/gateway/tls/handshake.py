@@ -20,7 +20,7 @@ from headgate.common.table import ALPN_CHALLENGE
 from headgate.gateway.tls import lenient
 from headgate.gateway.tls.client_hello import ClientHello, HelloOutcome, read_client_hello
 from headgate.gateway.tls.identity import ClientIdentity, read_identity
-from headgate.gateway.tls.loading import presented_chain, verified_intermediates
+from headgate.gateway.tls.loading import below_object, presented_chain, verified_intermediates
 from headgate.gateway.tls.policy import HostTls, is_lenient
 
 _REASONS_LIMIT: Final = 64
@@ -117,7 +117,10 @@ class ServerConnection:
         "_listener",
         "_object",
         "_outgoing",
+        "_pending",
+        "_read",
         "_verdict",
+        "_write",
         "server_name",
     )
 
@@ -126,6 +129,10 @@ class ServerConnection:
         self._incoming = incoming
         self._outgoing = outgoing
         self._object: ssl.SSLObject | None = None
+        # Of what is below that object, whose own methods would only call these.
+        self._read: Callable[..., Any]
+        self._write: Callable[[bytes], int]
+        self._pending: Callable[[], int] = _nothing
         self._failure: tuple[object, ...] | None = None
         """What the error says that comes after the alert. The error itself would hold this object by its traceback."""
         self._identity: ClientIdentity | None = None
@@ -211,8 +218,11 @@ class ServerConnection:
         if self.tls is not None and self.tls.admits_nobody:
             self._outgoing.write(_DENIED_ALERT)
             self._fail(_failure(DENIED, "the host takes client certificates, and of no authority"))
-        self._object = self._chosen.context.wrap_bio(self._incoming, self._outgoing, server_side=True)
-        return self._object
+        made = self._chosen.context.wrap_bio(self._incoming, self._outgoing, server_side=True)
+        below = below_object(made)
+        self._read, self._write, self._pending = below.read, below.write, below.pending
+        self._object = made
+        return made
 
     def _choose(self, hello: ClientHello | HelloOutcome) -> Chosen:
         if not isinstance(hello, ClientHello):
@@ -259,19 +269,15 @@ class ServerConnection:
 
     def read(self, size: int = 1024, buffer: bytearray | None = None) -> Any:
         """Read decrypted bytes."""
-        chosen = self._object
-        assert chosen is not None
-        return chosen.read(size) if buffer is None else chosen.read(size, buffer)
+        return self._read(size) if buffer is None else self._read(size, buffer)
 
     def write(self, data: bytes) -> int:
         """Encrypt bytes."""
-        chosen = self._object
-        assert chosen is not None
-        return chosen.write(data)
+        return self._write(data)
 
     def pending(self) -> int:
         """Count decrypted bytes that wait."""
-        return self._object.pending() if self._object is not None else 0
+        return self._pending()
 
     def unwrap(self) -> None:
         """Close TLS."""
@@ -301,6 +307,10 @@ class ServerConnection:
     def session_reused(self) -> bool | None:
         """Tell whether an earlier session was resumed."""
         return self._real().session_reused
+
+
+def _nothing() -> int:
+    return 0
 
 
 def _failure(reason: str, message: str) -> ssl.SSLError:

@@ -126,9 +126,12 @@ def presented_chain(connection: ssl.SSLObject) -> tuple[bytes, ...]:
 
 def _with_chains(connection: ssl.SSLObject) -> Any:
     """Return what has the methods about chains: public from Python 3.13 on, up to 3.12 one object deeper."""
-    if hasattr(connection, "get_verified_chain"):
-        return connection
-    return connection._sslobj  # type: ignore[attr-defined]  # noqa: SLF001 - see above
+    return connection if hasattr(connection, "get_verified_chain") else below_object(connection)
+
+
+def below_object(connection: ssl.SSLObject) -> Any:
+    """Return what does the work of an SSLObject, with the same methods: each request calls four of them."""
+    return connection._sslobj  # type: ignore[attr-defined]  # noqa: SLF001 - there is no other way to it
 
 
 def self_signed(name: str) -> tuple[bytes, bytes]:
