@@ -67,8 +67,14 @@ OFTEN_USED = (
     "built_in/traffic/request_id",
 )
 """Plugins that are compiled all the same, as many routes have them."""
-OTHERS = ("balancing/round_robin", "observability/access_log", "table/path_index", "table/routers")
-"""What else every request goes through."""
+OTHERS = (
+    "balancing/maglev",
+    "balancing/round_robin",
+    "observability/access_log",
+    "table/path_index",
+    "table/routers",
+)
+"""What else every request goes through, and what is heavy work."""
 THROWS = "PyObject_CallFunctionObjArgs(_m, type, value, traceback, NULL)"
 """How mypyc 2.4 passes an exception on to what a coroutine awaits. Python 3.12 and newer warn of the three arguments
 (https://github.com/mypyc/mypyc/issues/1214), and where warnings are errors the warning takes the exception's place."""

@@ -14,7 +14,7 @@ from headgate.common.table import Balancing, HashKey
 from headgate.gateway.balancing.upstream import UpstreamBalancer
 
 BY_USER = (HashKey(source="header", name="X-User"),)
-HASHING = pytest.mark.parametrize("policy", ["ring-hash", "rendezvous"])
+HASHING = pytest.mark.parametrize("policy", ["ring-hash", "rendezvous", "maglev"])
 
 
 def user(name: str) -> AskedRequest:

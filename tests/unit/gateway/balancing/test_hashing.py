@@ -22,6 +22,7 @@ from headgate.gateway.balancing.hashing import (
     make_ring,
     point_counts,
 )
+from headgate.gateway.balancing.maglev import make_maglev
 from headgate.gateway.model.steps import finish
 
 
@@ -33,13 +34,19 @@ def rendezvous(items: Sequence[NamedWeight]) -> ConsistentTable:
     return finish(make_rendezvous(items))
 
 
+def maglev(items: Sequence[NamedWeight]) -> ConsistentTable:
+    return finish(make_maglev(items, 65_537))
+
+
 Make = Callable[[Sequence[NamedWeight]], ConsistentTable]
 TABLES = [ring, rendezvous]
+ALL_TABLES = [*TABLES, maglev]
 KEYS = [hash_bytes(b"%d" % number) for number in range(4000)]
 BY_USER = (HashKey(source="header", name="X-User"),)
 RING_OWNERS = [1, 1, 2, 1, 2, 0, 1, 1, 1, 1, 0, 0]
 RENDEZVOUS_OWNERS = [2, 2, 2, 0, 1, 2, 1, 2, 2, 0, 1, 1]
-HASHING = ["ring-hash", "rendezvous"]
+MAGLEV_OWNERS = [1, 0, 0, 0, 1, 1, 1, 0, 0, 1, 1, 0]
+HASHING = ["ring-hash", "rendezvous", "maglev"]
 
 
 def items(*weights: int) -> list[NamedWeight]:
@@ -54,13 +61,13 @@ def user(name: str) -> AskedRequest:
     return request(headers={"x-user": name})
 
 
-@pytest.mark.parametrize("make", TABLES)
+@pytest.mark.parametrize("make", ALL_TABLES)
 def test_keys_spread_evenly(make: Make) -> None:
     counts = Counter(owners(make(items(*[1] * 10))))
     assert all(count == pytest.approx(400, rel=0.3) for count in counts.values())
 
 
-@pytest.mark.parametrize("make", TABLES)
+@pytest.mark.parametrize("make", ALL_TABLES)
 def test_keys_spread_by_weight(make: Make) -> None:
     counts = Counter(owners(make(items(300, 100))))
     assert counts[0] == pytest.approx(3000, rel=0.1)
@@ -79,7 +86,7 @@ def test_skipping_an_item_moves_what_removing_it_moves(make: Make) -> None:
     assert owners(make(items(1, 1, 1, 1)), skipped=[3]) == owners(make(items(1, 1, 1)))
 
 
-@pytest.mark.parametrize("make", TABLES)
+@pytest.mark.parametrize("make", ALL_TABLES)
 def test_nobody_is_found_if_all_are_skipped_or_there_is_none(make: Make) -> None:
     assert make(items(1, 1)).find(5, lambda index: True) is None
     assert make([]).find(5, lambda index: False) is None
@@ -118,6 +125,7 @@ def test_a_ring_of_thousands_is_made_in_many_steps() -> None:
 def test_hashing_is_the_same_in_every_process_and_version() -> None:
     assert [ring(items(1, 1, 1)).find(key, lambda index: False) for key in KEYS[:12]] == RING_OWNERS
     assert [rendezvous(items(1, 1, 1)).find(key, lambda index: False) for key in KEYS[:12]] == RENDEZVOUS_OWNERS
+    assert [maglev(items(1, 1, 1)).find(key) for key in KEYS[:12]] == MAGLEV_OWNERS
 
 
 def test_points_are_160_for_a_unit_of_weight() -> None:

@@ -32,6 +32,7 @@ POLICIES = [
     Balancing(),
     Balancing(policy=BalancingPolicy.RING_HASH, hash=BY_CLIENT),
     Balancing(policy=BalancingPolicy.RENDEZVOUS, hash=BY_CLIENT),
+    Balancing(policy=BalancingPolicy.MAGLEV, hash=BY_CLIENT),
     Balancing(policy=BalancingPolicy.PEAK_EWMA),
     Balancing(slow_start_s=30),
     Balancing(locality="zone"),

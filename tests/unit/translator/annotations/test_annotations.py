@@ -250,8 +250,16 @@ def test_hashing_by_a_policy_that_does_not_hash_names_the_policy() -> None:
     one["metadata"]["annotations"] = {"headgate.dev/load-balance": "random", "headgate.dev/hash-by": "client"}
     ((problem,),) = translate_all([applied(one)]).problems.values()
     assert problem.field == "metadata.annotations[headgate.dev/hash-by]"
-    told = "must be together with load-balance ring-hash or rendezvous, but that is random; it is ignored"
+    told = "must be together with load-balance ring-hash, rendezvous or maglev, but that is random; it is ignored"
     assert problem.message == told
+
+
+def test_the_next_smaller_prime_is_offered_for_a_number_that_is_none() -> None:
+    assert texts.prime(101, 655_373)("65537") == 65537
+    with pytest.raises(ValueError, match=r"must be a prime, such as 65521$"):
+        texts.prime(101, 655_373)("65536")
+    with pytest.raises(ValueError, match="must be a whole number from 101 to 655373"):
+        texts.prime(101, 655_373)("97")
 
 
 def test_ciphers_that_openssl_does_not_know_are_refused() -> None:

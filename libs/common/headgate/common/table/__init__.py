@@ -66,6 +66,7 @@ from headgate.common.table.streams import MqttConnect, StreamRoute, WeightedUpst
 from headgate.common.table.tls import OTHER_NAMES, Certificate, ClientAuth, TlsPolicy
 from headgate.common.table.tracing import Tracing
 from headgate.common.table.upstream import (
+    LARGEST_HASH_TABLE,
     ActiveCheck,
     BackendProtocol,
     BackendTls,
@@ -77,6 +78,7 @@ from headgate.common.table.upstream import (
     HashKey,
     RetryBudget,
     Upstream,
+    is_prime,
 )
 
 DEFAULT_TABLE = "default"
@@ -89,6 +91,7 @@ __all__ = [
     "ENTRIES",
     "HTTPS_LISTENER",
     "HTTP_LISTENER",
+    "LARGEST_HASH_TABLE",
     "OTHER_NAMES",
     "OWN_LISTENERS",
     "ActiveCheck",
@@ -157,6 +160,7 @@ __all__ = [
     "count_comparisons",
     "entry_key",
     "entry_kind",
+    "is_prime",
     "kind_of",
     "own_listener",
 ]

@@ -1,5 +1,6 @@
 """Where requests go: endpoints, and how they are chosen, watched and spoken to."""
 
+import math
 from enum import StrEnum
 from typing import Literal, Self
 
@@ -63,6 +64,20 @@ class BalancingPolicy(StrEnum):
     """Consistent hashing on a ketama ring, weighted."""
     RENDEZVOUS = "rendezvous"
     """Highest random weight: the best spread and the least movement, at a cost linear in the endpoints."""
+    MAGLEV = "maglev"
+    """Maglev's table: the best spread and the cheapest look-up; a change of the endpoints moves some more keys than it
+    must."""
+
+    @property
+    def hashes(self) -> bool:
+        """Whether requests are mapped to endpoints by a hash."""
+        return self in (BalancingPolicy.RING_HASH, BalancingPolicy.RENDEZVOUS, BalancingPolicy.MAGLEV)
+
+
+HASH_TABLE_SIZE = 65_537
+"""As in Envoy, and the smaller one of the two that Maglev's paper measures."""
+LARGEST_HASH_TABLE = 655_373
+"""The larger one. Envoy allows 5,000,011."""
 
 
 class HashKey(Entry):
@@ -87,13 +102,15 @@ class Balancing(Entry):
 
     policy: BalancingPolicy = BalancingPolicy.ROUND_ROBIN
     hash: tuple[HashKey, ...] = ()
-    """Joined; for the two hashing policies."""
+    """Joined; for the hashing policies."""
     subset_size: int | None = Field(default=None, ge=1)
     """Hash to a group of so many endpoints, and balance within it at random (ingress-nginx
     `upstream-hash-by-subset`)."""
     hash_balance_factor: int | None = Field(default=None, ge=101, le=10_000)
     """With a hashing policy: no endpoint has more requests under way than so many percent of its share of all; further
     keys go on to the next one (consistent hashing with bounded loads, as HAProxy and Envoy call it)."""
+    hash_table_size: int = Field(default=HASH_TABLE_SIZE, ge=101, le=LARGEST_HASH_TABLE)
+    """Entries of Maglev's table, a prime; a hundred times the endpoints are even to 1 %."""
     slow_start_s: float | None = Field(default=None, gt=0)
     """Seconds in which a new endpoint's share grows to its full weight."""
     locality: Literal["none", "zone", "cluster"] = "none"
@@ -104,12 +121,21 @@ class Balancing(Entry):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        hashes = self.policy in (BalancingPolicy.RING_HASH, BalancingPolicy.RENDEZVOUS)
+        hashes = self.policy.hashes
         if bool(self.hash) != hashes:
             raise ValueError(f"policy {self.policy} {'needs' if hashes else 'takes no'} hash")
         if self.hash_balance_factor is not None and not hashes:
             raise ValueError(f"policy {self.policy} takes no hash_balance_factor")
+        if self.hash_table_size != HASH_TABLE_SIZE and self.policy is not BalancingPolicy.MAGLEV:
+            raise ValueError(f"policy {self.policy} takes no hash_table_size")
+        if not is_prime(self.hash_table_size):
+            raise ValueError(f"hash_table_size {self.hash_table_size} is no prime")
         return self
+
+
+def is_prime(number: int) -> bool:
+    """Tell whether a whole number above 1 has no other divisors than 1 and itself."""
+    return number % 2 > 0 and all(number % divisor for divisor in range(3, math.isqrt(number) + 1, 2))
 
 
 class ActiveCheck(Entry):

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from headgate.common.table import BalancingPolicy
+from headgate.common.table import Balancing, BalancingPolicy
 from headgate.gateway.balancing.endpoints import EndpointSlot
 from headgate.gateway.balancing.hashing import (
     ConsistentTable,
@@ -13,6 +13,7 @@ from headgate.gateway.balancing.hashing import (
     make_rendezvous,
     make_ring,
 )
+from headgate.gateway.balancing.maglev import Maglev, make_maglev
 from headgate.gateway.balancing.picking import Member, Picker
 from headgate.gateway.model.steps import Steps
 
@@ -36,16 +37,23 @@ class HashedMembers(NamedTuple):
 
 
 def hash_members(
-    members: Sequence[Member], policy: BalancingPolicy, subset_size: int | None, previous: HashedMembers | None
+    members: Sequence[Member], balancing: Balancing, previous: HashedMembers | None
 ) -> Steps[HashedMembers]:
-    """Group endpoints and make the table that maps keys to the groups, going on from another revision's."""
-    groups = group_members(members, subset_size)
-    names = yield from _name_groups(groups, subset_size)
-    if previous is not None and previous.names == names:
-        return HashedMembers(groups, previous.names, previous.table)
+    """Group endpoints and make the table that maps keys to the groups, going on from another revision's, of the same
+    policy.
+    """
+    groups = group_members(members, balancing.subset_size)
+    names = yield from _name_groups(groups, balancing.subset_size)
+    before = previous.table if previous is not None else None
+    if isinstance(before, Maglev) and before.size != balancing.hash_table_size:
+        before = None
+    if before is not None and previous is not None and previous.names == names:
+        return HashedMembers(groups, previous.names, before)
     table: ConsistentTable
-    if policy is BalancingPolicy.RING_HASH:
-        table = yield from make_ring(names, previous.table if previous is not None else None)
+    if balancing.policy is BalancingPolicy.RING_HASH:
+        table = yield from make_ring(names, before)
+    elif balancing.policy is BalancingPolicy.MAGLEV:
+        table = yield from make_maglev(names, balancing.hash_table_size)
     else:
         table = yield from make_rendezvous(names)
     return HashedMembers(groups, names, table)

@@ -182,7 +182,7 @@ class Rendezvous:
 
     def _score(self, drawn: int, index: int) -> float:
         """Return a draw between 0 and 1 as a score; of weight w -w / ln(u) (Schindelhauer and Schomaker)."""
-        score = ((_mix(drawn) >> 11) + 0.5) / (1 << 53)
+        score = ((mix_bits(drawn) >> 11) + 0.5) / (1 << 53)
         return score if self._weights is None else -self._weights[index] / math.log(score)
 
 
@@ -195,7 +195,7 @@ def make_rendezvous(items: Sequence[NamedWeight]) -> Steps[Rendezvous]:
     return Rendezvous(seeds, [item.weight for item in items])
 
 
-def _mix(value: int) -> int:
+def mix_bits(value: int) -> int:
     """Spread 64 bits (splitmix64's finaliser)."""
     value = ((value ^ (value >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
     value = ((value ^ (value >> 27)) * 0x94D049BB133111EB) & _MASK
@@ -265,7 +265,7 @@ def _mqtt_client_id(facts: "RequestFacts") -> bytes | None:
 
 def level_of(key: int, shares: Sequence[float]) -> int:
     """Return which of several levels a key belongs to, by their shares of the load."""
-    drawn = _mix(key) / (1 << 64)
+    drawn = mix_bits(key) / (1 << 64)
     for index, share in enumerate(shares):
         drawn -= share
         if drawn < 0:

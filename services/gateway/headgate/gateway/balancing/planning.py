@@ -179,7 +179,7 @@ class Planner:
         self._pickers: dict[Rank, Picker] = {}
         self._leveled: LeveledPicker | None = None
         self._hashed: dict[Rank, HashedMembers] = {}
-        """For the two hashing policies; health does not change it."""
+        """For the hashing policies; health does not change it."""
 
     @classmethod
     def of_ring(
@@ -212,11 +212,10 @@ class Planner:
         policy = self._balancing.policy
         if policy is BalancingPolicy.PEAK_EWMA:
             yield from begin_latencies(self.slots, self._clock())
-        elif policy is BalancingPolicy.RING_HASH or policy is BalancingPolicy.RENDEZVOUS:
+        elif policy.hashes:
             before, self._hashed = self._hashed, {}
             for rank, members in self._levels.items():
-                subset_size = self._balancing.subset_size
-                self._hashed[rank] = yield from hash_members(members, policy, subset_size, before.get(rank))
+                self._hashed[rank] = yield from hash_members(members, self._balancing, before.get(rank))
 
     def make_plan(self, now: float) -> Steps[EndpointPlan]:
         """Plan for the state that the slots are in at the beginning; steps are worth while with thousands of them."""
@@ -287,7 +286,7 @@ class Planner:
                 return TwoChoicesPicker(weighed, self._chance, load_cost)
             case BalancingPolicy.PEAK_EWMA:
                 return TwoChoicesPicker(weighed, self._chance, latency_cost(self._clock))
-            case BalancingPolicy.RING_HASH | BalancingPolicy.RENDEZVOUS:
+            case BalancingPolicy.RING_HASH | BalancingPolicy.RENDEZVOUS | BalancingPolicy.MAGLEV:
                 return self._make_hash_picker(rank, out, available)
 
     def _make_hash_picker(self, rank: Rank, out: frozenset[EndpointSlot], available: Sequence[Member]) -> Picker:

@@ -1,6 +1,6 @@
 """The annotations of a Service. They are for all of its ports."""
 
-from headgate.common.table import BackendProtocol, BalancingPolicy
+from headgate.common.table import LARGEST_HASH_TABLE, BackendProtocol, BalancingPolicy
 from headgate.translator.annotations.annotation import Annotation
 from headgate.translator.manifests import texts
 
@@ -114,7 +114,7 @@ _BALANCING = (
         read=texts.hash_keys,
         value="list of `header:NAME`, `cookie:NAME`, `query:NAME`, `client`, `host`, `path`, `uri`",
         default="none",
-        does="What `ring-hash` and `rendezvous` hash, joined.",
+        does="What `ring-hash`, `rendezvous` and `maglev` hash, joined.",
         example="header:x-user, client",
     ),
     Annotation(
@@ -135,6 +135,15 @@ _BALANCING = (
         does="No endpoint has more requests under way than so many percent of its share of all; further keys go on to "
         "the next one.",
         example="150",
+    ),
+    Annotation(
+        name="hash-table-size",
+        sets="balancing.hash_table_size",
+        read=texts.prime(101, LARGEST_HASH_TABLE),
+        value=f"prime of 101 to {LARGEST_HASH_TABLE}",
+        default="65537",
+        does="Entries of the table of `maglev`: a hundred times the endpoints are even to 1 %.",
+        example="131071",
     ),
     Annotation(
         name="slow-start",

@@ -17,7 +17,7 @@ from headgate.translator.annotations.reading import Reading, ours, read_annotati
 from headgate.translator.manifests.patches import UpstreamPatch
 from headgate.translator.manifests.reading import as_text, creation_time, metadata
 
-_HASHING = (BalancingPolicy.RING_HASH, BalancingPolicy.RENDEZVOUS)
+_HASHING = "ring-hash, rendezvous or maglev"
 _ONLY_HASHING = {"subset_size": "hash-subset-size", "hash_balance_factor": "hash-balance-factor"}
 _OVER_TLS = (BackendProtocol.HTTPS, BackendProtocol.H2)
 _EJECTIONS_AT_MOST = 10
@@ -99,16 +99,19 @@ def _tls(reading: Reading, protocol: BackendProtocol) -> BackendTls | None:
 def _balancing(reading: Reading) -> Balancing | None:
     written = reading.group("balancing")
     policy = written.get("policy", BalancingPolicy.RING_HASH if "hash" in written else BalancingPolicy.ROUND_ROBIN)
-    if policy in _HASHING and "hash" not in written:
+    if policy.hashes and "hash" not in written:
         reading.refuse("load-balance", f"must be together with hash-by, as it is {policy}")
         policy = written["policy"] = BalancingPolicy.ROUND_ROBIN
-    if "hash" in written and policy not in _HASHING:
-        reading.refuse("hash-by", f"must be together with load-balance ring-hash or rendezvous, but that is {policy}")
+    if "hash" in written and not policy.hashes:
+        reading.refuse("hash-by", f"must be together with load-balance {_HASHING}, but that is {policy}")
         del written["hash"]
     for field, name in _ONLY_HASHING.items():
-        if field in written and policy not in _HASHING:
-            reading.refuse(name, "must be together with hash-by and load-balance ring-hash or rendezvous")
+        if field in written and not policy.hashes:
+            reading.refuse(name, f"must be together with hash-by and load-balance {_HASHING}")
             del written[field]
+    if "hash_table_size" in written and policy is not BalancingPolicy.MAGLEV:
+        reading.refuse("hash-table-size", f"must be together with load-balance maglev, but that is {policy}")
+        del written["hash_table_size"]
     return Balancing(**written | {"policy": policy}) if written else None
 
 

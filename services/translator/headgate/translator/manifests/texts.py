@@ -15,7 +15,7 @@ from cryptography import x509
 from yaml.events import AliasEvent
 
 from headgate.common.patterns import bounded_patterns, compile_pattern
-from headgate.common.table import Compare, Condition, HashKey, Not, Operator, PluginUse, Subject
+from headgate.common.table import Compare, Condition, HashKey, Not, Operator, PluginUse, Subject, is_prime
 from headgate.common.table.sending import RetryCondition
 
 T = TypeVar("T")
@@ -75,6 +75,20 @@ def whole(least: int, most: int) -> Callable[[str], int]:
         if not re.fullmatch(r"-?[0-9]{1,10}", text) or not least <= int(text) <= most:
             raise ValueError(f"must be a whole number from {least} to {most}")
         return int(text)
+
+    return read
+
+
+def prime(least: int, most: int) -> Callable[[str], int]:
+    """Return the reader of primes within bounds."""
+    read_whole = whole(least, most)
+
+    def read(text: str) -> int:
+        number = read_whole(text)
+        if not is_prime(number):
+            near = next(candidate for candidate in range(number, 1, -1) if is_prime(candidate))
+            raise ValueError(f"must be a prime, such as {near}")
+        return number
 
     return read
 
