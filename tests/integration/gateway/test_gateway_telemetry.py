@@ -1,4 +1,4 @@
-"""A gateway process pushes its metrics and traces to a collector."""
+"""A gateway process pushes its metrics, traces and access log to a collector."""
 
 import gzip
 from collections.abc import AsyncIterator
@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from aiohttp import web
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
@@ -24,6 +25,9 @@ class Collector:
     def __init__(self) -> None:
         self.spans: set[str] = set()
         self.metrics: dict[str, float] = {}
+        self.lines: list[str] = []
+        self.logged: set[tuple[bytes, bytes]] = set()
+        self.traces: set[tuple[bytes, bytes]] = set()
         self.port = 0
 
     async def take_spans(self, request: web.Request) -> web.Response:
@@ -31,6 +35,20 @@ class Collector:
         self.spans |= {
             span.name for resource in body.resource_spans for scope in resource.scope_spans for span in scope.spans
         }
+        self.traces |= {
+            (span.trace_id, span.span_id)
+            for resource in body.resource_spans
+            for scope in resource.scope_spans
+            for span in scope.spans
+        }
+        return web.Response()
+
+    async def take_logs(self, request: web.Request) -> web.Response:
+        body = ExportLogsServiceRequest.FromString(_plain(await request.read()))
+        for resource in body.resource_logs:
+            for record in (record for scope in resource.scope_logs for record in scope.log_records):
+                self.lines.append(record.body.string_value)
+                self.logged.add((record.trace_id, record.span_id))
         return web.Response()
 
     async def take_metrics(self, request: web.Request) -> web.Response:
@@ -53,6 +71,7 @@ async def collector() -> AsyncIterator[Collector]:
     app = web.Application()
     app.router.add_post("/v1/traces", collecting.take_spans)
     app.router.add_post("/v1/metrics", collecting.take_metrics)
+    app.router.add_post("/v1/logs", collecting.take_logs)
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
@@ -61,15 +80,16 @@ async def collector() -> AsyncIterator[Collector]:
     await runner.cleanup()
 
 
-async def test_a_gateway_pushes_its_metrics_and_spans(
+async def test_a_gateway_pushes_its_metrics_spans_and_log(
     tmp_path: Path, collector: Collector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OTEL_METRIC_EXPORT_INTERVAL", "100")
     monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "100")
+    monkeypatch.setenv("OTEL_BLRP_SCHEDULE_DELAY", "100")
     broker = EmbeddedNats(tmp_path / "nats")
     await broker.start()
     bus, stores = await open_stores(broker.url)
-    flags = (f"--otlp-endpoint=http://127.0.0.1:{collector.port}", "--trace-share=1")
+    flags = (f"--otlp-endpoint=http://127.0.0.1:{collector.port}", "--trace-share=1", "--access-log-otlp")
     async with EchoServer("one") as echo, GatewayProcess(tmp_path / "data", broker.url, *flags) as gateway:
         up = Upstream(key="up", endpoints=(Endpoint(address="127.0.0.1", port=echo.port),), provenance=ORIGIN)
         await commit(stores.snapshots, TableImage([host("foo.com", route("/", "prefix", "up")), up]), (1, 1))
@@ -77,6 +97,9 @@ async def test_a_gateway_pushes_its_metrics_and_spans(
         assert (await gateway.get())["name"] == "one"
         await until(lambda: collector.metrics.get("headgate_requests") == 1)
         await until(lambda: {"GET foo.com|prefix /", "GET"} <= collector.spans)
+        await until(lambda: collector.logged)
+        assert '"GET / HTTP/1.1" 200' in collector.lines[0]
+        assert collector.logged <= collector.traces
         assert collector.metrics["headgate_endpoint_requests"] == 1
         assert collector.metrics["headgate_request_duration_seconds"] == 1
         assert await gateway.stop() == 0

@@ -41,6 +41,7 @@ LOG_VARIABLES: Final = frozenset(
         "service_name",
         "service_port",
         "ssl_protocol",
+        "span_id",
         "status",
         "the_real_ip",
         "time_iso8601",

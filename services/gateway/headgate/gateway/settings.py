@@ -99,6 +99,11 @@ class GatewaySettings(StoreSettings):
         description="Share of the requests that went well that the access log has, where their route says nothing "
         "else; those with a status from 400 on are always there. All by default.",
     )
+    access_log_otlp: bool = Field(
+        default=False,
+        description="Send the access log to the collector at otlp_endpoint too, as log records of OpenTelemetry, also "
+        "with access_log=off; false by default.",
+    )
     plugin_log_dir: Path | None = Field(
         default=None,
         description="Folder below which the plugin file-logger may write; none by default, as routes are written by "
@@ -287,6 +292,12 @@ class GatewaySettings(StoreSettings):
     def _check_default_certificate(self) -> Self:
         if (self.default_certificate_file is None) != (self.default_certificate_key_file is None):
             raise ValueError("default_certificate_file and default_certificate_key_file go together")
+        return self
+
+    @model_validator(mode="after")
+    def _check_log_collector(self) -> Self:
+        if self.access_log_otlp and not self.otlp_endpoint:
+            raise ValueError("access_log_otlp needs otlp_endpoint, such as http://collector:4318")
         return self
 
     @model_validator(mode="after")

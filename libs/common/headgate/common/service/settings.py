@@ -115,7 +115,8 @@ class ServiceSettings(BaseSettings):
     )
     otlp_endpoint: str = Field(
         default="",
-        description="Base URL of an OTLP/HTTP collector for traces and metrics; empty by default: none are exported.",
+        description="Base URL of an OTLP/HTTP collector for traces, metrics and, with access_log_otlp, logs; empty by "
+        "default: none are exported.",
     )
     grace_s: float = Field(
         default=25.0, ge=0, description="Seconds to finish after SIGTERM; 25 stays under Kubernetes' 30 before SIGKILL."

@@ -79,6 +79,11 @@ def _otlp_processor(endpoint: str) -> SpanProcessor:
     return BatchSpanProcessor(OTLPSpanExporter(endpoint=url if url.endswith("/v1/traces") else f"{url}/v1/traces"))
 
 
+def telemetry_resource() -> Resource:
+    """Return what this process's spans say of it; other signals say the same."""
+    return _provider.resource
+
+
 def shutdown_telemetry() -> None:
     """Export what is pending; blocks for a few seconds at most."""
     _provider.shutdown()

@@ -13,6 +13,7 @@ SETTING_NAMES: Final = frozenset(
     (
         "access_log",
         "access_log_format",
+        "access_log_otlp",
         "access_log_share",
         "acme",
         "acme_ca_file",

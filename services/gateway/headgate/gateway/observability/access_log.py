@@ -60,17 +60,29 @@ class AccessLog:
         """Lines lost to a slow or closed output."""
 
     @property
+    def lost(self) -> dict[str, int]:
+        """Lines that were dropped, by where they should have gone."""
+        return {"stdout": self.dropped}
+
+    @property
     def is_detailed(self) -> bool:
         """Whether lines say all that is known."""
         return self._is_json if self._own is None else self._own.times_endpoints
 
     def append(self, record: LogRecord) -> None:
         """Note one finished request."""
+        self.append_line(self.line(record))
+
+    def line(self, record: LogRecord) -> bytes:
+        """Return the line of a finished request."""
         own = self._own
         if own is not None:
-            self.append_line(own.write(record))
-        else:
-            self.append_line(_json(record) if self._is_json else _combined(record))
+            return own.write(record)
+        return _json(record) if self._is_json else _combined(record)
+
+    def append_written(self, record: LogRecord, line: bytes) -> None:
+        """Note one finished request with a line of another format."""
+        self.append_line(line)
 
     def formatted(self, line: "AccessLogFormat") -> "FormattedLog":
         """Return the same log with lines of another format."""
@@ -78,7 +90,11 @@ class AccessLog:
 
     def stream(self, record: StreamRecord) -> None:
         """Note one finished connection or UDP session of a stream route."""
-        self.append_line(json_line(record) if self._is_json else combined_line(record))
+        self.append_line(self.stream_line(record))
+
+    def stream_line(self, record: StreamRecord) -> bytes:
+        """Return the line of a finished connection or session."""
+        return json_line(record) if self._is_json else combined_line(record)
 
     def append_line(self, line: bytes) -> None:
         """Note a line as it is written."""
@@ -128,10 +144,10 @@ class AccessLog:
 
 
 class LineLog(Protocol):
-    """Takes lines, and can be had with another format."""
+    """Takes requests with their lines, and can be had with another format."""
 
-    def append_line(self, line: bytes) -> None:
-        """Note a line as it is written."""
+    def append_written(self, record: LogRecord, line: bytes) -> None:
+        """Note one finished request with a line of another format."""
 
     def formatted(self, line: "AccessLogFormat") -> "FormattedLog":
         """Return the same log with lines of another format."""
@@ -152,7 +168,7 @@ class FormattedLog:
 
     def append(self, record: LogRecord) -> None:
         """Note one finished request."""
-        self._log.append_line(self._line.write(record))
+        self._log.append_written(record, self._line.write(record))
 
     def formatted(self, line: "AccessLogFormat") -> "FormattedLog":
         """Return the same log with lines of another format."""

@@ -100,6 +100,7 @@ VARIABLES: Final[Mapping[str, Read]] = {
     "time_iso8601": _iso_time,
     "time_local": _part(0),
     "trace_id": lambda entry: entry.detail("trace_id"),
+    "span_id": lambda entry: entry.detail("span_id"),
     "upstream_addr": lambda entry: entry.record[12] or None,
     "upstream_name": lambda entry: entry.record[11] or None,
     "upstream_response_length": lambda entry: entry.detail("upstream_bytes"),

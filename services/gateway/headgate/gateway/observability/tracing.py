@@ -64,6 +64,11 @@ class RequestTrace:
         """In hex."""
         return format(self._server.get_span_context().trace_id, "032x")
 
+    @property
+    def span_id(self) -> str:
+        """In hex, of the server span."""
+        return format(self._server.get_span_context().span_id, "016x")
+
     def rerouted(self, exchange: "ActiveRequest", route: "RouteTarget | None") -> None:
         """Name the span by the route that takes the request over; its attributes count too."""
         self._server.update_name(self._span_name(route))

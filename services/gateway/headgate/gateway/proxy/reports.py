@@ -51,6 +51,10 @@ class RequestTrace(Protocol):
     def trace_id(self) -> str:
         """In hex, for logs."""
 
+    @property
+    def span_id(self) -> str:
+        """In hex, for logs: of the span that the whole request is."""
+
     def rerouted(self, exchange: "ActiveRequest", route: "RouteTarget | None") -> None:
         """Note that another route takes the request, or none does."""
 

@@ -24,7 +24,10 @@ from headgate.gateway.net.dialling import Dialler
 from headgate.gateway.observability.access_log import AccessLog
 from headgate.gateway.observability.apisix_metrics import ApisixFamilies
 from headgate.gateway.observability.ingress_nginx_metrics import IngressNginxFamilies
+from headgate.gateway.observability.log_metrics import LogFamilies
 from headgate.gateway.observability.metrics import ProxyCollector
+from headgate.gateway.observability.otlp_export import ExportLimits, LogExport, OtlpExporter
+from headgate.gateway.observability.otlp_log import OtlpLog
 from headgate.gateway.observability.trace_context import Propagation
 from headgate.gateway.observability.tracing import Tracing
 from headgate.gateway.observability.traffic_metrics import EndpointFamilies, RouteFamilies
@@ -145,7 +148,7 @@ class ServingParts:
     fallback: FallbackFiles | None
     stats: ProxyStats
     stream_stats: StreamStats
-    access_log: AccessLog | None
+    access_log: AccessLog | OtlpLog | None
     streams: StreamContext
     server: ProxyServer
 
@@ -162,9 +165,7 @@ def make_serving(settings: GatewaySettings, table: TableParts, ticket_seed: Path
     stream_certificates = _certificates(settings, (), tickets)
     by_consumer = ConsumerTraffic(settings.max_metric_series) if "apisix" in settings.metric_names else None
     stats, stream_stats, routers = ProxyStats(settings.max_metric_series, by_consumer), StreamStats(), PortRouters()
-    access_log = None
-    if settings.access_log != "off":
-        access_log = AccessLog(settings.access_log, own=settings.own_log_format())
+    access_log = _access_log(settings)
     streams = StreamContext(
         stream_stats,
         stream_certificates.server_context,
@@ -202,6 +203,17 @@ def make_serving(settings: GatewaySettings, table: TableParts, ticket_seed: Path
     )
 
 
+def _access_log(settings: GatewaySettings) -> AccessLog | OtlpLog | None:
+    writes = settings.access_log != "off"
+    lines = AccessLog(
+        settings.access_log if settings.access_log != "off" else "combined", own=settings.own_log_format()
+    )
+    if settings.access_log_otlp:
+        exporter = OtlpExporter(settings.otlp_endpoint)
+        return OtlpLog(lines, LogExport(exporter, ExportLimits.from_environment()), writes=writes)
+    return lines if writes else None
+
+
 def _certificates(settings: GatewaySettings, alpn: tuple[str, ...], tickets: TicketKeys | None) -> CertificateStore:
     return CertificateStore(
         alpn=alpn,
@@ -230,6 +242,7 @@ def make_collectors(settings: GatewaySettings, table: TableParts, serving: Servi
         ProxyCollector(table.health.stats),
         ProxyCollector(TlsFamilies(serving.certificates)),
         ProxyCollector(serving.stream_stats),
+        ProxyCollector(LogFamilies(serving.access_log)),
     ]
 
 

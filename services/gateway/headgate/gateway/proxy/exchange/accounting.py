@@ -232,4 +232,5 @@ class Accounting(RequestNotes):
             details["tls"] = tls.version() or ""
         if self._trace is not None:
             details["trace_id"] = self._trace.trace_id
+            details["span_id"] = self._trace.span_id
         return details
