@@ -123,15 +123,6 @@ def test_a_route_that_cannot_be_compiled_keeps_its_port_and_says_why() -> None:
     assert "allowed_networks: 'nonsense'" in plan.problems["a"]
 
 
-def test_a_udp_route_that_expects_proxy_headers_takes_no_datagram_and_says_why() -> None:
-    route = compiled(53, "dns", protocol="udp", accept_proxy_protocol=True)
-    assert plan_ports([route]).problems == {
-        "dns": "Ingress default/web spec.rules[0]: accept_proxy_protocol: "
-        "the PROXY protocol is for TCP, datagrams have no header"
-    }
-    assert compiled(53, "dns", protocol="tcp", accept_proxy_protocol=True).problem == ""
-
-
 def test_patterns_go_behind_names_and_wildcards_the_longer_first() -> None:
     exact, wildcard, rest = tls("e", "a.b.c"), tls("w", "*.b.c"), tls("r")
     short, long = tls("s", "~b"), tls("l", r"~^[xy]\.b")

@@ -12,7 +12,9 @@ from headgate.gateway.net.proxy_protocol import (
     Addresses,
     BadProxyHeader,
     ProxyHeader,
+    read_datagram_header,
     read_proxy_header,
+    write_datagram_header,
     write_proxy_header,
 )
 
@@ -150,3 +152,46 @@ def test_a_header_without_addresses_says_so() -> None:
     assert write_proxy_header(1, None) == b"PROXY UNKNOWN\r\n"
     assert read_proxy_header(write_proxy_header(2, None)) == ProxyHeader(16, None)
     assert write_proxy_header(1, V4) == V1_LINE
+
+
+UDP4 = v2(family=0x12)
+
+
+def test_a_datagrams_header_says_both_ends() -> None:
+    assert read_datagram_header(UDP4 + b"query") == ProxyHeader(28, V2_READ.addresses)
+    assert read_datagram_header(write_datagram_header(V6)) == ProxyHeader(52, V6)
+
+
+@pytest.mark.parametrize("addresses", [V4, V6], ids=["IPv4", "IPv6"])
+def test_headers_of_datagrams_and_of_connections_differ_in_the_transport_alone(addresses: Addresses) -> None:
+    datagram, stream = write_datagram_header(addresses), write_proxy_header(2, addresses)
+    assert (datagram[13] - stream[13], datagram[:13], datagram[14:]) == (1, stream[:13], stream[14:])
+
+
+def test_a_datagrams_ends_of_two_families_are_written_as_ipv6() -> None:
+    header = write_datagram_header(Addresses(("10.0.0.1", 1), ("2001:db8::2", 2)))
+    assert read_datagram_header(header).addresses == Addresses(("::ffff:10.0.0.1", 1), ("2001:db8::2", 2))
+
+
+@pytest.mark.parametrize("header", [v2(command=0x20, family=0, body=b""), v2(family=0x00, body=b"")])
+def test_a_datagrams_header_may_leave_its_own_addresses_in_force(header: bytes) -> None:
+    assert read_datagram_header(header + b"x") == ProxyHeader(len(header), None)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"query", V1_LINE, SIGNATURE, UDP4[:-1], v2(), v2(family=0x32, body=bytes(216)), v2(family=0x12, body=b"12")],
+    ids=["empty", "none", "version 1", "signature", "cut", "TCP", "UNIX", "no addresses"],
+)
+def test_a_datagram_without_a_whole_header_about_datagrams_is_refused(data: bytes) -> None:
+    with pytest.raises(BadProxyHeader):
+        read_datagram_header(data)
+
+
+@given(st.binary(max_size=80).map(lambda tail: SIGNATURE + tail))
+def test_whatever_follows_a_datagrams_signature_is_read_or_refused(data: bytes) -> None:
+    try:
+        header = read_datagram_header(data)
+    except BadProxyHeader:
+        return
+    assert 16 <= header.size <= len(data)

@@ -68,6 +68,6 @@ def test_an_upstream_whose_tls_cannot_be_had_says_so_and_is_not_spoken_to_withou
 
 def test_datagrams_are_not_sent_without_the_proxy_header_that_was_asked_for() -> None:
     compiler = new_compiler()
-    load(compiler, TableImage([stream(1, protocol="udp"), backend(1, protocol="udp", proxy_protocol=2)]))
+    load(compiler, TableImage([stream(1, protocol="udp"), backend(1, protocol="udp", proxy_protocol=1)]))
     reason = the_stream(compiler).choose_upstream().unavailable
-    assert reason.endswith("proxy_protocol: the PROXY protocol is for TCP, datagrams have no header")
+    assert reason.endswith("proxy_protocol: version 1 is for TCP; datagrams need version 2")

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from fakes.translator.deltas import applied, deleted, ingress, service, tls_secret
 from headgate.common.resources import ObjectRef
 from headgate.common.snapshot import decode_chunk
-from headgate.common.table import ClientAuth, Operator, StreamRoute, TableEntry, TlsPolicy, VirtualHost
+from headgate.common.table import ClientAuth, Operator, StreamRoute, TableEntry, TlsPolicy, Upstream, VirtualHost
 from headgate.translator.annotations import INGRESS_ANNOTATIONS, SERVICE_ANNOTATIONS, Annotation
 from headgate.translator.annotations.page import write_page
 from headgate.translator.composition import DIALECTS
 from headgate.translator.manifests import texts
-from headgate.translator.offline import translate_all
+from headgate.translator.offline import Offline, translate_all
 from headgate.translator.translation import Translation
 from headgate.translator.world.settings import TranslationSettings
 
@@ -197,19 +197,37 @@ def test_a_secret_without_readable_authorities_lets_nobody_in(public: dict[str, 
     assert [each.tls for each in offline.entries if isinstance(each, VirtualHost)] == [None]
 
 
-def test_a_udp_port_and_the_proxy_protocol_exclude_each_other() -> None:
-    both = service()
-    both["spec"]["ports"] = [{"name": "dns", "port": 53, "protocol": "UDP"}]
-    keys = {"stream-port": "53", "stream-protocol": "udp", "proxy-protocol": "2"}
-    both["metadata"]["annotations"] = {f"headgate.dev/{key}": text for key, text in keys.items()}
-    offline = translate_all([applied(both)])
+def udp_with_proxy_protocol(version: str) -> Offline:
+    one = service()
+    one["spec"]["ports"] = [{"name": "dns", "port": 53, "protocol": "UDP"}]
+    keys = {
+        "stream-port": "53",
+        "stream-protocol": "udp",
+        "stream-accept-proxy-protocol": "true",
+        "proxy-protocol": version,
+    }
+    one["metadata"]["annotations"] = {f"headgate.dev/{key}": text for key, text in keys.items()}
+    return translate_all([applied(one)])
+
+
+def test_a_udp_port_and_version_1_of_the_proxy_protocol_exclude_each_other() -> None:
+    offline = udp_with_proxy_protocol("1")
     ((problem,),) = offline.problems.values()
     assert problem.field == "metadata.annotations[headgate.dev/stream-protocol]"
     assert problem.message == (
-        "must not be udp together with proxy-protocol, as only TCP connections begin with such a header; "
+        "must be together with proxy-protocol 2 if it is udp, as 1 is for TCP; "
         "until then the last good version stays in force, or its port stays closed"
     )
     assert not [entry for entry in offline.entries if isinstance(entry, StreamRoute)]
+
+
+def test_a_udp_port_has_the_proxy_protocol_in_and_out() -> None:
+    offline = udp_with_proxy_protocol("2")
+    assert "InvalidAnnotation" not in {problem.reason for several in offline.problems.values() for problem in several}
+    [route] = [entry for entry in offline.entries if isinstance(entry, StreamRoute)]
+    assert (route.protocol, route.accept_proxy_protocol) == ("udp", True)
+    [upstream] = [entry for entry in offline.entries if isinstance(entry, Upstream)]
+    assert (upstream.protocol, upstream.proxy_protocol) == ("udp", 2)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,10 @@
-"""The PROXY protocol, versions 1 and 2: who the client is, said ahead of a connection's first byte.
+"""The PROXY protocol, versions 1 and 2: who the client is, said ahead of a connection's first byte, or of a datagram.
 
 https://www.haproxy.org/download/3.0/doc/proxy-protocol.txt; section numbers below are its own. Reading is strict: a
 connection that has to begin with a header and begins with something else is not served, as the specification demands.
+
+The specification has families for datagrams and does not say which datagrams have a header. Here each one has, as with
+dnsdist, BIND, Unbound and go-mmproxy: any other may be lost or overtaken.
 """
 
 import re
@@ -22,8 +25,10 @@ _SIGNATURE: Final = b"\r\n\r\n\x00\r\nQUIT\n"
 _V2_HEAD: Final = struct.Struct(">12sBBH")
 _TCP4: Final = 0x11
 _TCP6: Final = 0x21
-_FAMILIES: Final = frozenset({0x00, _TCP4, 0x12, _TCP6, 0x22, 0x31, 0x32})
-_MIN_SIZES: Final = {_TCP4: 12, 0x12: 12, _TCP6: 36, 0x22: 36, 0x31: 216, 0x32: 216}
+_UDP4: Final = 0x12
+_UDP6: Final = 0x22
+_FAMILIES: Final = frozenset({0x00, _TCP4, _UDP4, _TCP6, _UDP6, 0x31, 0x32})
+_MIN_SIZES: Final = {_TCP4: 12, _UDP4: 12, _TCP6: 36, _UDP6: 36, 0x31: 216, 0x32: 216}
 _LOCAL: Final = 0x20
 _PROXY: Final = 0x21
 
@@ -36,7 +41,7 @@ class BadProxyHeader(GatewayError):
 
 
 class Addresses(NamedTuple):
-    """The two ends of a client's connection. Both are of one family once they come from a header."""
+    """The two ends of a client's connection or session. Both are of one family once they come from a header."""
 
     source: SocketAddress
     """The client."""
@@ -48,9 +53,9 @@ class ProxyHeader(NamedTuple):
     """A header that was read."""
 
     size: int
-    """Bytes that it takes; what follows them is the connection's own."""
+    """Bytes that it takes; what follows them is the connection's or the datagram's own."""
     addresses: Addresses | None
-    """None: the header leaves those of the connection in force (`LOCAL`, `UNKNOWN`, families other than TCP)."""
+    """None: the header leaves those of the connection in force (`LOCAL`, `UNKNOWN`, families of other transports)."""
 
 
 def read_proxy_header(data: bytes) -> ProxyHeader | None:
@@ -64,6 +69,22 @@ def read_proxy_header(data: bytes) -> ProxyHeader | None:
     if data.startswith(_V1_START) or _V1_START.startswith(data):
         return _read_v1(data)
     raise BadProxyHeader("a PROXY protocol header is expected")
+
+
+def read_datagram_header(data: bytes) -> ProxyHeader:
+    """Read the header that a datagram begins with, of version 2.
+
+    Raises:
+        BadProxyHeader: there is none, it is cut, or it is about a connection.
+    """
+    if not data.startswith(_SIGNATURE):
+        raise BadProxyHeader("a PROXY protocol header of version 2 is expected")
+    header = _read_v2(data, _UDP4, _UDP6)
+    if header is None:
+        raise BadProxyHeader("a header that is cut")
+    if header.addresses is None and data[len(_SIGNATURE)] == _PROXY and data[len(_SIGNATURE) + 1]:
+        raise BadProxyHeader("a header that is not about datagrams")
+    return header
 
 
 def _read_v1(data: bytes) -> ProxyHeader | None:
@@ -100,7 +121,7 @@ def _v1_port(text: str) -> int:
     return int(text)
 
 
-def _read_v2(data: bytes) -> ProxyHeader | None:
+def _read_v2(data: bytes, ipv4: int = _TCP4, ipv6: int = _TCP6) -> ProxyHeader | None:
     if len(data) < _V2_HEAD.size:
         return None
     _, command, family, size = _V2_HEAD.unpack_from(data)
@@ -116,17 +137,15 @@ def _read_v2(data: bytes) -> ProxyHeader | None:
     if len(data) < end:
         return None
     _check_tlvs(data[_V2_HEAD.size + _MIN_SIZES.get(family, size) : end])
-    return ProxyHeader(end, _v2_addresses(data, family))
+    return ProxyHeader(end, _v2_addresses(data, is_ipv6=family == ipv6) if family in (ipv4, ipv6) else None)
 
 
-def _v2_addresses(data: bytes, family: int) -> Addresses | None:
+def _v2_addresses(data: bytes, *, is_ipv6: bool) -> Addresses:
     at = _V2_HEAD.size
-    if family == _TCP4:
+    if not is_ipv6:
         source, destination, source_port, destination_port = struct.unpack_from(">4s4sHH", data, at)
-    elif family == _TCP6:
-        source, destination, source_port, destination_port = struct.unpack_from(">16s16sHH", data, at)
     else:
-        return None
+        source, destination, source_port, destination_port = struct.unpack_from(">16s16sHH", data, at)
     return Addresses((_text(source), source_port), (_text(destination), destination_port))
 
 
@@ -153,17 +172,32 @@ def write_proxy_header(version: Literal[1, 2], addresses: Addresses | None) -> b
     """
     if addresses is None:
         return b"PROXY UNKNOWN\r\n" if version == 1 else _V2_HEAD.pack(_SIGNATURE, _LOCAL, 0, 0)
-    (source, source_port), (destination, destination_port) = addresses
-    is_ipv6 = ":" in source or ":" in destination
-    if is_ipv6:
-        source, destination = _as_ipv6(source), _as_ipv6(destination)
-    if version == 1:
-        family = "TCP6" if is_ipv6 else "TCP4"
-        return f"PROXY {family} {source} {destination} {source_port} {destination_port}\r\n".encode()
+    if version == 2:
+        return _write_v2(addresses, _TCP4, _TCP6)
+    (source, source_port), (destination, destination_port) = _of_one_family(addresses)
+    family = "TCP6" if ":" in source else "TCP4"
+    return f"PROXY {family} {source} {destination} {source_port} {destination_port}\r\n".encode()
+
+
+def write_datagram_header(addresses: Addresses) -> bytes:
+    """Write the header of version 2 that each datagram of a session begins with; families as `write_proxy_header`."""
+    return _write_v2(addresses, _UDP4, _UDP6)
+
+
+def _write_v2(addresses: Addresses, ipv4: int, ipv6: int) -> bytes:
+    (source, source_port), (destination, destination_port) = _of_one_family(addresses)
+    is_ipv6 = ":" in source
     kind = socket.AF_INET6 if is_ipv6 else socket.AF_INET
     packed = socket.inet_pton(kind, source) + socket.inet_pton(kind, destination)
     body = packed + struct.pack(">HH", source_port, destination_port)
-    return _V2_HEAD.pack(_SIGNATURE, _PROXY, _TCP6 if is_ipv6 else _TCP4, len(body)) + body
+    return _V2_HEAD.pack(_SIGNATURE, _PROXY, ipv6 if is_ipv6 else ipv4, len(body)) + body
+
+
+def _of_one_family(addresses: Addresses) -> Addresses:
+    (source, source_port), (destination, destination_port) = addresses
+    if ":" not in source and ":" not in destination:
+        return addresses
+    return Addresses((_as_ipv6(source), source_port), (_as_ipv6(destination), destination_port))
 
 
 def _as_ipv6(address: str) -> str:

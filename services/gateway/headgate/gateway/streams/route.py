@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from headgate.gateway.tls.policy import HostTls
 
 
-NO_HEADERS_IN_UDP = "the PROXY protocol is for TCP, datagrams have no header"
-
-
 class CompiledStream:
     """A stream route, bound to the holders of its upstreams.
 
@@ -55,8 +52,6 @@ class CompiledStream:
         self.problem = ""
         """Why the route refuses every connection, naming the field; empty if it does not."""
         self.networks: tuple[Network, ...] = ()
-        if entry.protocol == "udp" and entry.accept_proxy_protocol:
-            self.problem = f"{entry.provenance}: accept_proxy_protocol: {NO_HEADERS_IN_UDP}"
         try:
             self.networks = parse_networks(entry.allowed_networks)
         except ValueError as error:

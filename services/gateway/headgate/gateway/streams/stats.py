@@ -89,7 +89,11 @@ class StreamStats:
         ports.add_metric(["open"], self.ports_open)
         ports.add_metric(["failed"], self.ports_failed)
         yield ports
-        yield CounterMetricFamily("headgate_stream_unrouted", "Connections that no stream route took.", self.unrouted)
+        yield CounterMetricFamily(
+            "headgate_stream_unrouted",
+            "Connections that no stream route took, and datagrams without their PROXY header.",
+            self.unrouted,
+        )
         active = GaugeMetricFamily("headgate_stream_active", "Open connections and UDP sessions.", labels=["route"])
         accepted = CounterMetricFamily("headgate_streams", "Connections and UDP sessions.", labels=["route"])
         finished = CounterMetricFamily("headgate_streams_ended", "Those that ended.", labels=["route", "status"])

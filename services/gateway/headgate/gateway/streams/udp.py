@@ -18,7 +18,13 @@ from headgate.gateway.balancing.upstream import UpstreamHolder
 from headgate.gateway.health.ejection import CONNECTED, Outcome
 from headgate.gateway.net.destinations import DestinationDenied
 from headgate.gateway.net.dialling import AddressInfo, address_info, is_ip_address
-from headgate.gateway.net.proxy_protocol import SocketAddress
+from headgate.gateway.net.proxy_protocol import (
+    Addresses,
+    BadProxyHeader,
+    SocketAddress,
+    read_datagram_header,
+    write_datagram_header,
+)
 from headgate.gateway.net.sockets import plain_address
 from headgate.gateway.proxy.endpoint_pool import EndpointPool
 from headgate.gateway.streams.context import StreamContext
@@ -41,10 +47,14 @@ RawAddress = tuple[str, int] | tuple[str, int, int, int]
 
 
 class SessionKey(NamedTuple):
-    """A client's address, and the one of ours that it sends to (as control data of the socket)."""
+    """Who datagrams are of, and where answers go."""
 
-    client: RawAddress
+    peer: RawAddress
+    """That sent the datagrams: the client, or a proxy before us."""
     control: tuple[tuple[int, int, bytes], ...]
+    """The address of ours that it sends to, as control data of the socket."""
+    told: Addresses | None = None
+    """The client's, and the one that it sent to, as the peer says; None: the peer is the client."""
 
 
 class UdpPort:
@@ -66,6 +76,7 @@ class UdpPort:
         self._refused: set[str] = set()
         self.route: CompiledStream | None = route
         """For new sessions; None: the port takes none any more, and closes with the last it has."""
+        self._expects_header = False
         self.port: int = bound.getsockname()[1]
         if bound.family == socket.AF_INET6:
             bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_RECVPKTINFO, 1)
@@ -87,16 +98,26 @@ class UdpPort:
     def _read(self) -> None:
         for _ in range(DATAGRAMS_AT_ONCE):
             try:
-                data, control, _, client = self._socket.recvmsg(_MAX_DATAGRAM, _ANCILLARY)
+                data, control, _, peer = self._socket.recvmsg(_MAX_DATAGRAM, _ANCILLARY)
             except (BlockingIOError, InterruptedError):
                 return
             except OSError as error:
                 # An ICMP error about an answer that we sent: somebody else's datagram is next.
                 _log.debug("a datagram could not be received", extra={"error": str(error)})
                 return
-            self._take(SessionKey(client, _answer_control(control)), data)
+            self._take(SessionKey(peer, _answer_control(control)), data)
 
     def _take(self, key: SessionKey, data: bytes) -> None:
+        if self.route is not None:
+            self._expects_header = self.route.entry.accept_proxy_protocol
+        if self._expects_header and self._context.trusts(plain_address(key.peer)[0]):
+            try:
+                header = read_datagram_header(data)
+            except BadProxyHeader as error:
+                _log.debug("a datagram without its PROXY header", extra={"error": str(error), "port": self.port})
+                self._context.stats.unrouted += 1
+                return
+            key, data = key._replace(told=header.addresses), data[header.size :]
         session = self._sessions.get(key) or self._new_session(key)
         if session is not None:
             session.send(data)
@@ -105,7 +126,7 @@ class UdpPort:
         route = self.route
         if route is None:
             return None
-        client = plain_address(key.client)
+        client = key.told.source if key.told is not None else plain_address(key.peer)
         counters = self._context.stats.route(route.entry.key)
         limit = route.entry.max_connections or self._context.max_udp_sessions
         if route.problem or not route.allows(client[0]) or counters.active >= limit:
@@ -120,10 +141,17 @@ class UdpPort:
     def answer(self, key: SessionKey, data: bytes) -> bool:
         """Send a datagram to a client; False: the kernel does not take it."""
         try:
-            self._socket.sendmsg([data], key.control, 0, key.client)
+            self._socket.sendmsg([data], key.control, 0, key.peer)
         except OSError:
             return False
         return True
+
+    def ends_of(self, key: SessionKey) -> Addresses:
+        """Return a session's client, and the address that it sends to."""
+        if key.told is not None:
+            return key.told
+        peer = plain_address(key.peer)
+        return Addresses(peer, (_asked_address(key.control) or self._socket.getsockname()[0], self.port))
 
     def forget(self, key: SessionKey) -> None:
         """Take a session off the list, as it ended."""
@@ -142,6 +170,15 @@ def _answer_control(control: list[tuple[int, int, bytes]]) -> tuple[tuple[int, i
     return ()
 
 
+def _asked_address(control: tuple[tuple[int, int, bytes], ...]) -> str:
+    """Return the address that a datagram came to; empty if the kernel did not say."""
+    for level, _, value in control:
+        if level == socket.IPPROTO_IP:
+            return socket.inet_ntop(socket.AF_INET, value[4:8])
+        return plain_address((socket.inet_ntop(socket.AF_INET6, value[:16]), 0))[0]
+    return ""
+
+
 class UdpSession:
     """The datagrams of one client, to one endpoint and back."""
 
@@ -151,6 +188,7 @@ class UdpSession:
         "_client",
         "_context",
         "_counters",
+        "_header",
         "_holder",
         "_key",
         "_loop",
@@ -180,6 +218,8 @@ class UdpSession:
         self._loop = asyncio.get_running_loop()
         self._started_at = self._active_at = self._loop.time()
         self._socket: socket.socket | None = None
+        self._header = b""
+        """That every datagram to the endpoint begins with."""
         self._pool: EndpointPool | None = None
         self._task: asyncio.Task[None] | None = None
         self._waiting: deque[bytes] = deque(maxlen=_WAITING)
@@ -204,6 +244,8 @@ class UdpSession:
             return
         self._pool = pool
         pool.in_flight += 1
+        if pool.spec.proxy_protocol:
+            self._header = write_datagram_header(self._port.ends_of(self._key))
         if is_ip_address(pool.address):
             self._connect(address_info(pool.address, pool.port, socket.SOCK_DGRAM))
         else:
@@ -255,7 +297,7 @@ class UdpSession:
         if self._socket is None:
             return
         try:
-            self._socket.send(data)
+            self._socket.send(self._header + data if self._header else data)
         except ConnectionError as error:
             self._fail(str(error))
             return

@@ -6,7 +6,6 @@ from headgate.common.table import BackendProtocol, Provenance, Upstream
 from headgate.gateway.errors import BadMatch
 from headgate.gateway.model.connection import PLAIN, ConnectionSpec, FastCgiSettings
 from headgate.gateway.proxy.heads.grammar import HOST
-from headgate.gateway.streams.route import NO_HEADERS_IN_UDP
 from headgate.gateway.tls.backend import BackendContexts
 
 _NOBODY = Provenance(cluster="", kind="", namespace="", name="")
@@ -26,13 +25,13 @@ def connection_spec(upstream: Upstream, contexts: BackendContexts) -> Connection
     """Return the spec that all endpoints of an upstream have.
 
     Raises:
-        BadMatch: its `host` cannot stand in a Host header, or its protocol has no PROXY protocol header.
+        BadMatch: its `host` cannot stand in a Host header, or its protocol has no such PROXY header.
         TlsConfigError: what its `tls` asks for cannot be had; the text names the field.
     """
     if upstream.host and not HOST.fullmatch(upstream.host.encode()):
         raise BadMatch("host", f"{upstream.host!r} is no name or address with an optional port")
-    if upstream.proxy_protocol and upstream.protocol is BackendProtocol.UDP:
-        raise BadMatch("proxy_protocol", NO_HEADERS_IN_UDP)
+    if upstream.proxy_protocol == 1 and upstream.protocol is BackendProtocol.UDP:
+        raise BadMatch("proxy_protocol", "version 1 is for TCP; datagrams need version 2")
     tls = contexts.backend_context(upstream)
     spec = ConnectionSpec(
         upstream.protocol.value,

@@ -83,8 +83,8 @@ _CONNECTING = (
         read=texts.one_of({"1": 1, "2": 2}),
         value="`1`, `2`",
         default="none",
-        does="Begin every connection to an endpoint with a PROXY protocol header of this version. For TCP: a Service "
-        "with `stream-protocol: udp` cannot have it.",
+        does="Begin every connection to an endpoint with a PROXY protocol header of this version; with "
+        "`stream-protocol: udp` every datagram, by version 2 only.",
         example="2",
     ),
     Annotation(
@@ -330,6 +330,17 @@ _STREAMS = (
         does="Server names whose TLS connections come here.",
         example="db.example.com",
         guards=True,
+    ),
+    Annotation(
+        name="stream-accept-proxy-protocol",
+        sets="stream.accept_proxy_protocol",
+        read=texts.boolean,
+        value="`true`, `false`",
+        default="false",
+        guards=True,
+        does="Connections to `stream-port`, or datagrams, begin with a PROXY protocol header where they come from a "
+        "peer in `proxy_protocol_networks` of the gateway, and are refused without one.",
+        example="true",
     ),
     Annotation(
         name="stream-client-networks",

@@ -142,9 +142,8 @@ def _stream(reading: Reading) -> StreamPolicy | None:
             reading.refuse("stream-server-names", message)
         elif not has_port:
             _refuse_portless(reading, names[0], is_tls)
-        elif protocol == "udp" and "proxy_protocol" in reading.group():
-            message = "must not be udp together with proxy-protocol, as only TCP connections begin with such a header"
-            reading.refuse("stream-protocol", message)
+        elif protocol == "udp" and reading.group().get("proxy_protocol") == 1:
+            reading.refuse("stream-protocol", "must be together with proxy-protocol 2 if it is udp, as 1 is for TCP")
     if reading.closed("stream") or not has_port:
         return None
     number = int(backend) if backend and backend.isascii() and backend.isdigit() else backend
