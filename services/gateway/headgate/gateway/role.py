@@ -24,6 +24,10 @@ class WorkerRole(BaseModel):
     ticket_seed: Path | None = None
     """File with the seed of session tickets that the workers of the replica share; None: there are no others."""
 
+    counts_descriptor: int | None = None
+    """Of the memory in which the workers show each other what they count; None: there are no others."""
+    workers: int = 1
+
     @property
     def is_alone(self) -> bool:
         """Whether there is no parent."""

@@ -199,7 +199,8 @@ class GatewaySettings(StoreSettings):
     max_connections_per_client: int | None = Field(
         default=_PROXY.max_connections_per_client,
         ge=1,
-        description="The same for each client address; no limit by default, as many clients may share one.",
+        description="The same for each client address, over all workers; no limit by default, as many clients may "
+        "share one.",
     )
     min_body_rate: int = Field(
         default=_PROXY.min_body_rate,

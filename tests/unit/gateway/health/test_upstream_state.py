@@ -42,6 +42,9 @@ class FakeWorld:
     def time(self) -> float:
         return self.now
 
+    def shared_load(self, key: str) -> None:
+        """There are no other workers."""
+
     def call_at(self, when: float, callback: Callable[[], None]) -> Undo:
         entry = (when, len(self._timers), callback)
         heapq.heappush(self._timers, entry)

@@ -69,7 +69,7 @@ class StreamRoute(Entry):
     idle_timeout_s: float = Field(default=600.0, gt=0)
     """Without a byte either way; nginx's `proxy_timeout`. For UDP the end of a session."""
     max_connections: int | None = Field(default=None, ge=1)
-    """Of one worker; further ones are closed."""
+    """Of one gateway; further ones are closed."""
     max_connections_per_client: int | None = Field(default=None, ge=1)
     """Of one address, likewise; not for UDP."""
     udp_responses: int | None = Field(default=None, ge=0)

@@ -185,7 +185,7 @@ class Ejection(Entry):
 
 
 class CircuitBreaker(Entry):
-    """Bounds of one worker's load on the upstream; None is no bound. Beyond them a request is answered with 503."""
+    """Bounds of one gateway's load on the upstream; None is no bound. Beyond them a request is answered with 503."""
 
     max_connections: int | None = Field(default=None, ge=1)
     """To all endpoints together; requests beyond wait."""

@@ -12,6 +12,7 @@ passed in.
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any, Final, NamedTuple, Protocol
 
+from headgate.gateway.counting.load import SharedLoad
 from headgate.gateway.health.budget import RecentBudget, RetryBudget
 from headgate.gateway.health.circuit import Circuit, Resume
 from headgate.gateway.health.ejection import Ejector, Outcome
@@ -65,6 +66,9 @@ class Surroundings(Protocol):
     @property
     def stats(self) -> HealthStats:
         """Where things are counted."""
+
+    def shared_load(self, key: str) -> SharedLoad | None:
+        """Return what other workers ask of an upstream; None: there are none."""
 
     def time(self) -> float:
         """Monotonic seconds."""
@@ -278,6 +282,8 @@ class UpstreamState:
 
     def close(self) -> None:
         """End all checks: the upstream left the table."""
+        if self.circuit is not None:
+            self.circuit.part()
         for watch in self._watches.values():
             watch.cancel()
         self._watches.clear()
@@ -300,7 +306,7 @@ class UpstreamState:
                 self.circuit.lift()
             self.circuit = None
         elif self.circuit is None:
-            self.circuit = Circuit(policy)
+            self.circuit = Circuit(policy, self._world.shared_load(self.key))
         elif policy != self.circuit.policy:
             self.circuit.adopt(policy)
 

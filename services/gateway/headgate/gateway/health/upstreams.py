@@ -7,6 +7,8 @@ without any policy has no state until somebody asks for it, for the sake of its 
 import asyncio
 from collections.abc import Callable, Iterable
 
+from headgate.gateway.counting.load import SharedLoad
+from headgate.gateway.counting.peers import Peers
 from headgate.gateway.health.active import ActiveChecker, Probe
 from headgate.gateway.health.policies import NO_POLICIES, HealthPolicies
 from headgate.gateway.health.probes import probe as ask
@@ -22,10 +24,12 @@ class UpstreamHealth:
     Args:
         stats: where things are counted.
         probe: asks an endpoint for an active check.
+        peers: how other workers of the gateway are heard; None: there are none.
     """
 
-    def __init__(self, stats: HealthStats, probe: Probe = ask) -> None:
+    def __init__(self, stats: HealthStats, probe: Probe = ask, peers: Peers | None = None) -> None:
         self.stats = stats
+        self._peers = peers
         self._checker = ActiveChecker(probe, stats)
         self._states: dict[str, UpstreamState] = {}
 
@@ -38,6 +42,10 @@ class UpstreamHealth:
         if state is None:
             state = self._states[key] = UpstreamState(key, self)
         return state
+
+    def shared_load(self, key: str) -> SharedLoad | None:
+        """Return what other workers ask of an upstream; None: there are none."""
+        return SharedLoad(self._peers, key) if self._peers is not None else None
 
     def adopt(self, key: str, policies: HealthPolicies, slots: Iterable[Slot], on_change: OnChange) -> Steps[None]:
         """Go on with a revision of an upstream, as `UpstreamState.adopt` does.

@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+from headgate.gateway.counting.peers import Peers
+from headgate.gateway.counting.tally import Tally
 from headgate.gateway.listeners.http_port import HttpPort
 from headgate.gateway.net import descriptors
 from headgate.gateway.net.sockets import open_listener
@@ -41,10 +43,12 @@ class ProxyServer:
         *,
         proxy_protocol: bool = False,
         tracing: Tracing | None = None,
+        peers: Peers | None = None,
     ) -> None:
         """Make a server that listens nowhere yet; `holder` has the router of the HTTP port.
 
         `streams` is needed for listeners that stream routes may share, or whose connections begin with a PROXY header.
+        `peers` are the other workers, whose connections count for clients' limits.
         """
         self._pools = pools
         self.context = ProxyContext(
@@ -56,6 +60,7 @@ class ProxyServer:
             pools.outbox,
             tracing=tracing,
             times_endpoints=access_log is not None and access_log.is_detailed,
+            clients=Tally(peers, "connections"),
         )
         """What connections share: what is served, settings, limits, logs, and the connections themselves."""
         self._streams = streams

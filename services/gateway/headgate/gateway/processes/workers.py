@@ -23,6 +23,7 @@ from prometheus_client import Counter
 
 from headgate.common.service.service import ServiceContext
 from headgate.common.service.tasks import cancel
+from headgate.gateway.counting.layout import SharedCounts
 from headgate.gateway.net.reserved_port import reserve_port
 from headgate.gateway.processes.fleet_site import FleetSite
 from headgate.gateway.role import WorkerRole
@@ -57,6 +58,7 @@ async def run_workers(context: ServiceContext, settings: GatewaySettings, flags:
             else None
         )
         seed = RatchetFile.begin(folder / "ticket-seed", time.time())
+        counts = stack.enter_context(SharedCounts(settings.workers))
         roles = [
             WorkerRole(
                 index=index,
@@ -64,6 +66,8 @@ async def run_workers(context: ServiceContext, settings: GatewaySettings, flags:
                 https_port=https_port,
                 admin_socket=folder / f"worker-{index}.sock",
                 ticket_seed=folder / "ticket-seed",
+                counts_descriptor=counts.descriptor,
+                workers=settings.workers,
             )
             for index in range(settings.workers)
         ]
@@ -73,7 +77,7 @@ async def run_workers(context: ServiceContext, settings: GatewaySettings, flags:
                 await site.start(settings.admin_host, settings.admin_port)
             advancing = asyncio.create_task(_advance(seed))
             try:
-                await _supervise_all(roles, flags, context.stopping)
+                await _supervise_all(roles, flags, counts, context.stopping)
             finally:
                 await cancel(advancing)
         finally:
@@ -87,8 +91,10 @@ async def _advance(seed: RatchetFile) -> None:
         seed.advance(time.time())
 
 
-async def _supervise_all(roles: Sequence[WorkerRole], flags: Sequence[str], stopping: asyncio.Event) -> None:
-    supervisors = [asyncio.create_task(WorkerProcess(role, flags).supervise(stopping)) for role in roles]
+async def _supervise_all(
+    roles: Sequence[WorkerRole], flags: Sequence[str], counts: SharedCounts, stopping: asyncio.Event
+) -> None:
+    supervisors = [asyncio.create_task(WorkerProcess(role, flags, counts).supervise(stopping)) for role in roles]
     try:
         await asyncio.gather(*supervisors)
     finally:
@@ -98,9 +104,10 @@ async def _supervise_all(roles: Sequence[WorkerRole], flags: Sequence[str], stop
 class WorkerProcess:
     """One worker's process, over its restarts."""
 
-    def __init__(self, role: WorkerRole, flags: Sequence[str]) -> None:
+    def __init__(self, role: WorkerRole, flags: Sequence[str], counts: SharedCounts) -> None:
         self._role = role
         self._flags = flags
+        self._counts = counts
         self._backoff_s = FIRST_BACKOFF_S
 
     async def supervise(self, stopping: asyncio.Event) -> None:
@@ -131,6 +138,8 @@ class WorkerProcess:
                 with contextlib.suppress(ProcessLookupError):
                     process.kill()
             await asyncio.wait({ended})
+            # What it had under way is over, whichever way it ended.
+            self._counts.forget(self._role.index)
         return process.returncode
 
     async def _spawn(self) -> asyncio.subprocess.Process:
@@ -142,6 +151,7 @@ class WorkerProcess:
             *self._flags,
             env=self._role.environment(os.environ),
             stdin=asyncio.subprocess.PIPE,
+            pass_fds=(self._counts.descriptor,),
         )
         _log.info("worker started", extra={"worker": self._role.index, "pid": process.pid})
         return process

@@ -4,6 +4,7 @@ import asyncio
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+from headgate.gateway.counting.tally import Tally
 from headgate.gateway.model.memory_budget import MemoryBudget
 from headgate.gateway.proxy.clock import Clock
 from headgate.gateway.proxy.config import ProxyConfig
@@ -59,6 +60,8 @@ class ProxyContext:
     """Set when the last connection closes while draining."""
     trusted: TrustedPeers | None = None
     """None: there are none."""
+    clients: Tally | None = None
+    """Where connections of an address are counted; None: with this worker alone."""
     limits: ConnectionLimits | None = None
     """None: there are none."""
     buffers: MemoryBudget = field(init=False)
@@ -77,7 +80,7 @@ class ProxyContext:
         if believes and (config.trust_forwarded or config.trusted_proxies):
             self.trusted = TrustedPeers(config)
         if config.max_connections is not None or config.max_connections_per_client is not None:
-            self.limits = ConnectionLimits(config.max_connections, config.max_connections_per_client)
+            self.limits = ConnectionLimits(config.max_connections, config.max_connections_per_client, self.clients)
 
     def beside(self, holder: RouterHolder, config: ProxyConfig) -> "ProxyContext":
         """Return the context of another port of the same server: what bounds both together is shared."""

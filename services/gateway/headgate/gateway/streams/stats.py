@@ -5,6 +5,10 @@ from collections.abc import Callable, Iterable
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 
+from headgate.common.table import StreamRoute
+from headgate.gateway.counting.peers import Peers
+from headgate.gateway.counting.tally import Tally
+
 _MAX_ROUTES = 10_000
 _OTHER_ROUTES = "other"
 
@@ -28,34 +32,27 @@ class StreamCounters:
         """Datagrams that were not passed on."""
 
 
-class ClientConnections:
-    """Open connections by route and address, of routes that bound these."""
+def _per_client(entry: StreamRoute) -> int | None:
+    return entry.max_connections_per_client if entry.protocol != "udp" else None
 
-    def __init__(self) -> None:
-        self._open: dict[tuple[str, str], int] = {}
 
-    def count(self, route: str, address: str) -> int:
-        """Return how many are open."""
-        return self._open.get((route, address), 0)
-
-    def enter(self, route: str, address: str) -> None:
-        """Count one that begins."""
-        self._open[route, address] = self.count(route, address) + 1
-
-    def leave(self, route: str, address: str) -> None:
-        """Count one that ends."""
-        left = self._open.pop((route, address)) - 1
-        if left:
-            self._open[route, address] = left
+def _of_client(entry: StreamRoute, address: str) -> str:
+    return f"{entry.key}\0{address}"
 
 
 class StreamStats:
-    """Counters of one process; a collector for a prometheus_client registry."""
+    """Counters of one process; a collector for a prometheus_client registry.
 
-    def __init__(self, max_routes: int = _MAX_ROUTES) -> None:
+    Args:
+        max_routes: that are counted apart.
+        peers: how other workers of the gateway are heard; None: there are none.
+    """
+
+    def __init__(self, max_routes: int = _MAX_ROUTES, peers: Peers | None = None) -> None:
         self._max_routes = max_routes
         self._routes: dict[str, StreamCounters] = {}
-        self.clients = ClientConnections()
+        self._bounded = Tally(peers, "streams")
+        """Open connections and sessions of routes that bound these, in all workers."""
         self.ports_open = 0
         self.ports_failed = 0
         """Ports of the table that could not be bound, and are tried again."""
@@ -76,6 +73,29 @@ class StreamStats:
                 key = _OTHER_ROUTES
             counters = self._routes.setdefault(key, StreamCounters())
         return counters
+
+    def begin(self, entry: StreamRoute, address: str) -> str:
+        """Count a connection or session for the bounds of its route; if it must not begin, say why, and count nothing.
+
+        Counted are those that began under a bound.
+        """
+        bounded, most, per_client = self._bounded, entry.max_connections, _per_client(entry)
+        if most is not None and bounded.enter(entry.key) > most:
+            bounded.leave(entry.key)
+            return f"{most} connections are open"
+        if per_client is not None and bounded.enter(_of_client(entry, address)) > per_client:
+            bounded.leave(_of_client(entry, address))
+            if most is not None:
+                bounded.leave(entry.key)
+            return f"{per_client} connections of the client are open"
+        return ""
+
+    def end(self, entry: StreamRoute, address: str) -> None:
+        """Count the end of one that began."""
+        if entry.max_connections is not None:
+            self._bounded.leave(entry.key)
+        if _per_client(entry) is not None:
+            self._bounded.leave(_of_client(entry, address))
 
     @property
     def active(self) -> int:

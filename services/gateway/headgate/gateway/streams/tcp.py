@@ -216,8 +216,6 @@ class StreamConnection:
             return
         counters.accepted += 1
         counters.active += 1
-        if self._route.entry.max_connections_per_client is not None:
-            self._context.stats.clients.enter(self._route.entry.key, self._addresses.source[0])
         self._task = asyncio.current_task()
         self._context.enter(self)
         entry = self._route.entry
@@ -240,18 +238,14 @@ class StreamConnection:
             self._task = None
 
     def _refusal(self) -> tuple[Status, str] | None:
+        """Return why the connection is refused; None: it is counted for the bounds of its route."""
         route = self._route
         if route.problem:
             return Status.FAILED, route.problem
         if not route.allows(self._addresses.source[0]):
             return Status.FORBIDDEN, "the client's address is not in allowed_networks"
-        limit = route.entry.max_connections
-        if limit is not None and self._counters.active >= limit:
-            return Status.TOO_MANY, f"{limit} connections are open"
-        limit, clients = route.entry.max_connections_per_client, self._context.stats.clients
-        if limit is not None and clients.count(route.entry.key, self._addresses.source[0]) >= limit:
-            return Status.TOO_MANY, f"{limit} connections of the client are open"
-        return None
+        exceeded = self._context.stats.begin(route.entry, self._addresses.source[0])
+        return (Status.TOO_MANY, exceeded) if exceeded else None
 
     async def _open_plain(self, accepted: socket.socket) -> None:
         """Find an endpoint first: meanwhile what the client sends waits in the kernel."""
@@ -401,8 +395,7 @@ class StreamConnection:
         if self._pool is not None:
             self._pool.in_flight -= 1
         self._counters.active -= 1
-        if self._route.entry.max_connections_per_client is not None:
-            self._context.stats.clients.leave(self._route.entry.key, self._addresses.source[0])
+        self._context.stats.end(self._route.entry, self._addresses.source[0])
         self._context.leave(self)
         self._record()
 

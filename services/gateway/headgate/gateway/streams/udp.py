@@ -128,8 +128,9 @@ class UdpPort:
             return None
         client = key.told.source if key.told is not None else plain_address(key.peer)
         counters = self._context.stats.route(route.entry.key)
-        limit = route.entry.max_connections or self._context.max_udp_sessions
-        if route.problem or not route.allows(client[0]) or counters.active >= limit:
+        # Each session takes a socket of this worker.
+        is_full = route.entry.max_connections is None and counters.active >= self._context.max_udp_sessions
+        if is_full or route.problem or not route.allows(client[0]) or self._context.stats.begin(route.entry, client[0]):
             # No record: a flood of datagrams must not become a flood of log lines.
             counters.dropped += 1
             return None
@@ -377,6 +378,7 @@ class UdpSession:
         if self._pool is not None:
             self._pool.in_flight -= 1
         self._counters.active -= 1
+        self._context.stats.end(self._route.entry, self._client[0])
         self._counters.finished[status] = self._counters.finished.get(status, 0) + 1
         self._context.leave(self)
         self._port.forget(self._key)

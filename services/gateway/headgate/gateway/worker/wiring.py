@@ -13,6 +13,7 @@ from pathlib import Path
 from headgate.common.sealing import Unseal
 from headgate.gateway.balancing.endpoints import EndpointDirectory
 from headgate.gateway.balancing.levels import Place
+from headgate.gateway.counting.peers import Peers
 from headgate.gateway.health.probes import probe
 from headgate.gateway.health.resolve import Resolver, SystemDns
 from headgate.gateway.health.stats import HealthStats
@@ -97,13 +98,20 @@ class TableParts:
         return table.hosts if table is not None else {}
 
 
-def make_table(settings: GatewaySettings, unseal: Unseal, metrics: Callable[[], Awaitable[Response]]) -> TableParts:
-    """Make what tables are compiled with; `metrics` returns the page of metrics for plugins."""
+def make_table(
+    settings: GatewaySettings,
+    unseal: Unseal,
+    metrics: Callable[[], Awaitable[Response]],
+    peers: Peers | None = None,
+) -> TableParts:
+    """Make what tables are compiled with; `metrics` returns the page of metrics for plugins, `peers` are the other
+    workers.
+    """
     dialler = Dialler(Destinations(settings.denied_destinations, settings.allowed_destinations, settings.admin_port))
     pools = PoolRegistry(settings.proxy_config(), dialler)
     directory = EndpointDirectory(pools)
     place = Place(settings.zone, settings.cluster)
-    health = UpstreamHealth(HealthStats(), partial(probe, dialler=dialler))
+    health = UpstreamHealth(HealthStats(), partial(probe, dialler=dialler), peers)
     resolver = Resolver(SystemDns(), health.stats)
     consumers = ConsumerDirectory()
     upstreams = TableUpstreams()
@@ -118,6 +126,7 @@ def make_table(settings: GatewaySettings, unseal: Unseal, metrics: Callable[[], 
         dialler,
         upstreams.hold_group,
         settings.hooks_file,
+        peers,
     )
     compiler = TableCompiler(
         directory,
@@ -153,7 +162,9 @@ class ServingParts:
     server: ProxyServer
 
 
-def make_serving(settings: GatewaySettings, table: TableParts, ticket_seed: Path | None = None) -> ServingParts:
+def make_serving(
+    settings: GatewaySettings, table: TableParts, ticket_seed: Path | None = None, peers: Peers | None = None
+) -> ServingParts:
     """Make what serves by a table, and give its plugins the means to send requests.
 
     Raises:
@@ -164,7 +175,8 @@ def make_serving(settings: GatewaySettings, table: TableParts, ticket_seed: Path
     certificates.set_policies(table.compiler.find_tls, table.compiler.find_certificates)
     stream_certificates = _certificates(settings, (), tickets)
     by_consumer = ConsumerTraffic(settings.max_metric_series) if "apisix" in settings.metric_names else None
-    stats, stream_stats, routers = ProxyStats(settings.max_metric_series, by_consumer), StreamStats(), PortRouters()
+    stats, stream_stats = ProxyStats(settings.max_metric_series, by_consumer), StreamStats(peers=peers)
+    routers = PortRouters()
     access_log = _access_log(settings)
     streams = StreamContext(
         stream_stats,
@@ -188,6 +200,7 @@ def make_serving(settings: GatewaySettings, table: TableParts, ticket_seed: Path
         tracing=Tracing(settings.trace_share, Propagation(settings.trace_propagation))
         if settings.otlp_endpoint
         else None,
+        peers=peers,
     )
     table.upstreams.bind(table.compiler, server.calls(table.compiler.find_endpoints))
     return ServingParts(

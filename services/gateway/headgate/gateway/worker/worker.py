@@ -6,6 +6,7 @@ reached. Ports open with the first table. Losing the bus changes nothing for tra
 
 import asyncio
 import logging
+import os
 from collections.abc import Collection, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
@@ -20,6 +21,7 @@ from headgate.common.service.service import ServiceContext
 from headgate.common.service.tasks import cancel, run_together
 from headgate.common.snapshot import ChunkName, Manifest
 from headgate.common.stores.opening import OpenTables
+from headgate.gateway.counting.peers import Peers
 from headgate.gateway.following.apply import TableApplier
 from headgate.gateway.following.follower import Follower
 from headgate.gateway.following.last_good import LastGoodWriter, read_last_good
@@ -47,6 +49,15 @@ from headgate.gateway.worker.wiring import make_collectors, make_serving, make_t
 _log = logging.getLogger(__name__)
 
 
+def _peers(role: WorkerRole) -> Peers | None:
+    """Return how the other workers are heard; None: there are none."""
+    if role.counts_descriptor is None:
+        return None
+    peers = Peers(role.counts_descriptor, role.workers, role.index)
+    os.close(role.counts_descriptor)
+    return peers
+
+
 class Worker:
     """The life of one worker, from the first table to the drain."""
 
@@ -54,8 +65,9 @@ class Worker:
         self._settings = settings
         self._role = role
         self._unseal = load_unsealer(settings).open
-        self._table = table = make_table(settings, self._unseal, self._metrics_page)
-        self._serving = serving = make_serving(settings, table, role.ticket_seed)
+        peers = _peers(role)
+        self._table = table = make_table(settings, self._unseal, self._metrics_page, peers)
+        self._serving = serving = make_serving(settings, table, role.ticket_seed, peers)
         self._collectors = make_collectors(settings, table, serving)
         self._metrics = TableMetrics()
         self._announcer = Announcer(self._describe)

@@ -266,7 +266,7 @@ _LIMITS = (
         read=texts.whole(1, 1_000_000),
         value="1 to 1000000",
         default="no bound",
-        does="Connections of one worker to all endpoints; requests beyond wait.",
+        does="Connections of a gateway to all endpoints; requests beyond wait.",
         example="200",
     ),
     Annotation(
@@ -275,7 +275,7 @@ _LIMITS = (
         read=texts.whole(1, 1_000_000),
         value="1 to 1000000",
         default="no bound",
-        does="Requests of one worker under way; those beyond are answered with 503.",
+        does="Requests of a gateway under way; those beyond are answered with 503.",
         example="500",
     ),
     Annotation(
@@ -284,7 +284,7 @@ _LIMITS = (
         read=texts.whole(0, 1_000_000),
         value="0 to 1000000",
         default="no bound",
-        does="Requests of one worker that wait for a connection; those beyond are answered with 503.",
+        does="Requests of a gateway that wait for a connection; those beyond are answered with 503.",
         example="50",
     ),
 )

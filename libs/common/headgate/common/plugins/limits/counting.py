@@ -1,4 +1,4 @@
-"""Where limits keep their counts: with each worker, or in a Redis that all gateways share."""
+"""Where limits keep their counts: with each gateway, or in a Redis that all gateways share."""
 
 from typing import Literal, Self
 
@@ -24,7 +24,7 @@ class CountingConfig(PluginConfig):
     """Fields of all limits about where the counts are."""
 
     policy: Literal["local", "redis", "redis-cluster", "redis-sentinel"] = "local"
-    """`local`: each worker counts for itself. With the others all gateways count together."""
+    """`local`: each gateway counts for itself, over its workers. With the others all gateways count together."""
     allow_degradation: bool = False
     """Let requests pass while Redis cannot be asked; otherwise they are answered with 500."""
     redis_host: str | None = Field(default=None, min_length=2)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from headgate.common.plugins.authentication.openid_session import SessionRedisConfig
     from headgate.common.plugins.limits.counting import CountingConfig
     from headgate.common.stores.redis.values import RedisValues
+    from headgate.gateway.counting.peers import Peers
     from headgate.gateway.plugins.redis.counters import SharedCounters
     from headgate.gateway.plugins.redis.links import HeldLink
 
@@ -30,7 +31,7 @@ class SharedState:
     """What plugins keep beyond one table: counters and caches.
 
     A table that changes makes new plugins; these find the state of their predecessors here by its key. The state lives
-    as long as some plugin holds it. It belongs to one worker process: a limit counts what this worker sees.
+    as long as some plugin holds it. It belongs to one worker process; `PluginServices.peers` has what others show.
     """
 
     __slots__ = ("_states",)
@@ -125,7 +126,9 @@ class PluginServices:
     find_group: Callable[[str], Endpoints] = NoEndpoints
     """Returns where the endpoints of the group of backends with this key are found, for `send_to`."""
     find_counters: "Callable[[CountingConfig], SharedCounters | None]" = no_counters
-    """Returns where a limit counts together with other gateways; None: it counts by itself."""
+    """Returns where a limit counts together with other gateways; None: with the workers of its own."""
+    peers: "Peers | None" = None
+    """Shows other workers of the gateway what is counted here; None: there are none."""
     find_sessions: "Callable[[SessionRedisConfig], HeldLink[RedisValues]]" = no_sessions
     """Returns the connection to a Redis that keeps sessions; hold it as long as it is needed."""
     metrics: Callable[[], Awaitable[Response]] = no_metrics

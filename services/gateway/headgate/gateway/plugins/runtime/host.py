@@ -12,6 +12,7 @@ import aiohttp
 from headgate.common.sealing import Unseal
 from headgate.common.table import Mirror, PathMatch, PluginUse
 from headgate.gateway.balancing.backends import BackendSet
+from headgate.gateway.counting.peers import Peers
 from headgate.gateway.model.steps import Steps
 from headgate.gateway.net.dialling import UNBOUNDED, Dialler
 from headgate.gateway.plugins.interface import (
@@ -52,6 +53,7 @@ class PluginHost:
         dialler: opens the connections of plugins' own requests.
         find_group: gives the endpoints of a group of backends, as `find_upstream` does.
         hooks_file: of the functions that the plugin `python-hook` runs.
+        peers: how other workers of the gateway are heard; None: there are none.
 
     Raises:
         SettingsError: that file cannot be run.
@@ -69,6 +71,7 @@ class PluginHost:
         dialler: Dialler = UNBOUNDED,
         find_group: Callable[[str], Endpoints] = NoEndpoints,
         hooks_file: Path | None = None,
+        peers: Peers | None = None,
     ) -> None:
         self._unseal = unseal
         self._registry = PluginRegistry()
@@ -85,6 +88,7 @@ class PluginHost:
             find_upstream=find_upstream,
             find_group=find_group,
             find_counters=self._counters.find,
+            peers=peers,
             find_sessions=self._sessions.find,
             metrics=metrics,
             log_dir=log_dir,

@@ -203,7 +203,7 @@ MIDDLEWARE_FIELDS: Final = (
         "are passed over",
     ),
     _row("digestAuth", is_=Likeness.SAME, note="a Secret with one element, a file of `htdigest`"),
-    _row("inFlightReq", is_=Likeness.DIFFERENT, note="each worker counts for itself"),
+    _row("inFlightReq", is_=Likeness.SAME),
     _row("ipAllowList", "ipWhiteList", is_=Likeness.SAME),
     _row(
         "ipAllowList.ipStrategy",
@@ -214,7 +214,7 @@ MIDDLEWARE_FIELDS: Final = (
         note="of `X-Forwarded-For` as the gateways' trusted proxies send it; without a strategy the client is the one "
         "that these name",
     ),
-    _row("rateLimit", is_=Likeness.DIFFERENT, note="each worker counts for itself, unless counts are in Redis"),
+    _row("rateLimit", is_=Likeness.SAME),
     _row("rateLimit.redis", is_=Likeness.SAME, note="several addresses are a cluster; without any the route is closed"),
     _row(
         "rateLimit.redis.poolSize",
@@ -331,7 +331,7 @@ UDP_ROUTE_FIELDS: Final = (
     _row(f"{_SERVICE}.nodePortLB", is_=Likeness.UNUSED, note="datagrams go to the endpoints"),
 )
 MIDDLEWARE_TCP_FIELDS: Final = (
-    _row("inFlightConn", is_=Likeness.DIFFERENT, note="each worker and each route counts for itself"),
+    _row("inFlightConn", is_=Likeness.DIFFERENT, note="each route counts for itself"),
     _row("ipAllowList", "ipWhiteList", is_=Likeness.SAME),
 )
 TRAEFIK_SERVICE_FIELDS: Final = (

@@ -100,7 +100,7 @@ class AiRateLimiting(Plugin[AiRateLimitingConfig]):
         self, most: int | str, window_s: float | str, key: str | KeyReader, title: str, prefix: str = ""
     ) -> _Limit:
         place = (self.name, self.services.scope, most, window_s, title)
-        windows = self.services.shared.get(place, TokenWindows)
+        windows = self.services.shared.get(place, lambda: TokenWindows(self.services.peers, repr(place)))
         names = ("Limit", "Remaining", "Reset")
         headers = [f"X-AI-{prefix}-RateLimit-{name}" for name in names] if prefix else None
         return _Limit(most, window_s, key, windows, (headers[0], headers[1], headers[2]) if headers else None)

@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 from headgate.common.errors import StoreError
 from headgate.common.plugins.limits.limits import LimitConnConfig
+from headgate.gateway.counting.tally import Tally
 from headgate.gateway.plugins.interface import Plugin, PluginServices, Request, Response
-from headgate.gateway.plugins.kit.keyed import Keyed, KeyReader, counted_as, exempted, not_counted, rejection
+from headgate.gateway.plugins.kit.keyed import KeyReader, counted_as, exempted, not_counted, rejection
 from headgate.gateway.plugins.kit.numbers import BadNumber, NumberReader
 
 _HELD = "limit-conn.held"
@@ -29,7 +30,7 @@ class _Bound(NamedTuple):
 class _Rule:
     """One bound with its counts."""
 
-    def __init__(self, conn: int | str, burst: int | str, key: KeyReader, counts: Keyed[int]) -> None:
+    def __init__(self, conn: int | str, burst: int | str, key: KeyReader, counts: Tally) -> None:
         self._conn = NumberReader(conn, least=1)
         self._burst = NumberReader(burst, least=0)
         self._key = key
@@ -41,14 +42,6 @@ class _Rule:
         if key is None:
             return None
         return _Bound(key, int(self._conn.read(request)), int(self._burst.read(request)))
-
-    def leave(self, key: str) -> None:
-        """Give a place back."""
-        left = (self.counts.get(key) or 1) - 1
-        if left > 0:
-            self.counts.put(key, left)
-        else:
-            self.counts.drop(key)
 
 
 class LimitConn(Plugin[LimitConnConfig]):
@@ -79,8 +72,9 @@ class LimitConn(Plugin[LimitConnConfig]):
                 for number, rule in enumerate(config.rules)
             ]
 
-    def _counts(self, name: str) -> Keyed[int]:
-        counts: Keyed[int] = self.services.shared.get((self.name, self._counted_as, name), Keyed)
+    def _counts(self, name: str) -> Tally:
+        state_key = (self.name, self._counted_as, name)
+        counts: Tally = self.services.shared.get(state_key, lambda: Tally(self.services.peers, repr(state_key)))
         return counts
 
     def on_request(self, request: Request) -> Response | Awaitable[Response | None] | None:
@@ -95,10 +89,10 @@ class LimitConn(Plugin[LimitConnConfig]):
             return self._enter_together(request, bounds)
         delay_s = 0.0
         for rule, bound in bounds:
-            count = (rule.counts.get(bound.key) or 0) + 1
+            count = rule.counts.enter(bound.key)
             if count > bound.conn + bound.burst:
+                rule.counts.leave(bound.key)
                 return rejection(self.config, "over the limit of requests at once")
-            rule.counts.put(bound.key, count)
             self._hold(request, rule, bound.key)
             delay_s = max(delay_s, self._delay_s(count, bound))
         return asyncio.sleep(delay_s) if delay_s else None
@@ -140,7 +134,7 @@ class LimitConn(Plugin[LimitConnConfig]):
             if plugin is not self:
                 continue
             if isinstance(where, _Rule):
-                where.leave(what)
+                where.counts.leave(what)
             else:
                 task = asyncio.get_running_loop().create_task(self._leave_together(where, what))
                 self._leaving.add(task)

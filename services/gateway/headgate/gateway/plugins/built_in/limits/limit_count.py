@@ -4,6 +4,7 @@ A fixed window of a key begins with its first request, and the count begins agai
 seconds at any time.
 """
 
+import functools
 import math
 import os.path
 from collections.abc import Awaitable
@@ -104,7 +105,8 @@ class LimitCount(Plugin[LimitCountConfig]):
     ) -> _Rule:
         kind = self.config.window_type
         state_key = (self.name, self._identity, kind, count, window_s, text, headers[0])
-        windows: Windows = self.services.shared.get(state_key, WINDOWS[kind])
+        make = functools.partial(WINDOWS[kind], self.services.peers, repr(state_key))
+        windows: Windows = self.services.shared.get(state_key, make)
         return _Rule(count, window_s, key, headers, windows)
 
     def on_request(self, request: Request) -> Response | Awaitable[Response | None] | None:

@@ -12,30 +12,53 @@ from typing import ClassVar
 
 from headgate.common.errors import StoreError
 from headgate.common.plugins.limits.limits import LimitReqConfig
+from headgate.gateway.counting.peers import Peers
 from headgate.gateway.plugins.interface import Plugin, PluginConfig, PluginServices, Request, Response
 from headgate.gateway.plugins.kit.durations import duration_text
 from headgate.gateway.plugins.kit.keyed import Keyed, KeyReader, counted_as, exempted, not_counted, rejection
 
 
 class _Bucket:
-    __slots__ = ("at", "excess")
+    __slots__ = ("at", "excess", "place")
 
-    def __init__(self, at: float) -> None:
+    def __init__(self, at: float, place: int) -> None:
         self.at = at
         self.excess = -1.0
         """Before its first request, which leaves it empty."""
+        self.place = place
+
+    def catch_up(self, peers: Peers) -> None:
+        """Go on from the worker that had a request last."""
+        for at, excess, _, _ in peers.read(self.place):
+            if self.excess < 0 or at > self.at or (at == self.at and excess > self.excess):
+                self.at, self.excess = at, excess
+
+    def show(self, peers: Peers, rate: float) -> None:
+        """Show other workers where it stands, until it is empty."""
+        peers.write(self.place, self.at, self.excess, 0.0, self.at + (self.excess + 1.0) / rate)
 
 
 class _Rate:
     """One rate with its buckets."""
 
-    __slots__ = ("_buckets", "_max_delay_s", "burst", "rate")
+    __slots__ = ("_buckets", "_max_delay_s", "_name", "burst", "peers", "rate")
 
-    def __init__(self, rate: float, burst: float, max_delay_s: float | None, buckets: Keyed[_Bucket]) -> None:
+    def __init__(
+        self,
+        rate: float,
+        burst: float,
+        max_delay_s: float | None,
+        buckets: Keyed[_Bucket],
+        peers: Peers | None,
+        name: str,
+    ) -> None:
         self.rate = rate
         self.burst = burst
         self._max_delay_s = max_delay_s
         self._buckets = buckets
+        self._name = name
+        self.peers = peers
+        """How other workers of the gateway are heard; None: there are none."""
 
     def wait_s(self, excess: float) -> float | None:
         """Return the seconds that a request waits which finds so much in the bucket; None if it does not fit."""
@@ -48,8 +71,13 @@ class _Rate:
 
     def bucket(self, key: str, now: float) -> _Bucket:
         """Return the bucket of a key, a new one if there is none."""
-        bucket = self._buckets.get(key)
-        return self._buckets.put(key, _Bucket(now)) if bucket is None else bucket
+        bucket, peers = self._buckets.get(key), self.peers
+        if bucket is None:
+            place = 0 if peers is None else peers.place(f"{self._name}\0{key}")
+            bucket = self._buckets.put(key, _Bucket(now, place))
+        if peers is not None:
+            bucket.catch_up(peers)
+        return bucket
 
 
 class LimitReq(Plugin[LimitReqConfig]):
@@ -71,12 +99,13 @@ class LimitReq(Plugin[LimitReqConfig]):
         self._clock = services.clock
         self._delays = not config.nodelay
         rates = [(config.rate, config.burst), *((rule.rate, rule.burst) for rule in config.also)]
-        self._rates = [_Rate(rate, burst, config.max_delay, self._buckets(rate, burst)) for rate, burst in rates]
+        self._rates = [self._rate(rate, burst) for rate, burst in rates]
 
-    def _buckets(self, rate: float, burst: float) -> Keyed[_Bucket]:
-        state_key = (self.name, self._counted_as, rate, burst, self.config.key, str(self.config.client))
-        buckets: Keyed[_Bucket] = self.services.shared.get(state_key, Keyed)
-        return buckets
+    def _rate(self, rate: float, burst: float) -> _Rate:
+        config, services = self.config, self.services
+        state_key = (self.name, self._counted_as, rate, burst, config.key, str(config.client))
+        buckets: Keyed[_Bucket] = services.shared.get(state_key, Keyed)
+        return _Rate(rate, burst, config.max_delay, buckets, services.peers, repr(state_key))
 
     def on_request(self, request: Request) -> Response | Awaitable[Response | None] | None:
         """Refuse what is over rate and burst, delay what is over the rate."""
@@ -86,7 +115,7 @@ class LimitReq(Plugin[LimitReqConfig]):
         if self._shared is not None:
             return self._pour_together(request, key)
         now, delay_s = self._clock(), 0.0
-        counted: list[tuple[_Bucket, float]] = []
+        counted: list[tuple[_Rate, _Bucket, float]] = []
         for rate in self._rates:
             bucket = rate.bucket(key, now)
             excess = bucket.excess - rate.rate * (now - bucket.at) + 1
@@ -94,10 +123,12 @@ class LimitReq(Plugin[LimitReqConfig]):
             wait_s = rate.wait_s(excess)
             if wait_s is None:  # a request that one rate refuses is counted by none
                 return self._refuse(rate, excess)
-            counted.append((bucket, excess))
+            counted.append((rate, bucket, excess))
             delay_s = wait_s if wait_s > delay_s else delay_s
-        for bucket, excess in counted:
+        for rate, bucket, excess in counted:
             bucket.excess, bucket.at = excess, now
+            if rate.peers is not None:
+                bucket.show(rate.peers, rate.rate)
         return asyncio.sleep(delay_s) if delay_s > 0 and self._delays else None
 
     def _refuse(self, rate: _Rate, excess: float) -> Response:

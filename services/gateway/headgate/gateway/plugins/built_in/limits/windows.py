@@ -1,8 +1,14 @@
-"""Windows in which one worker counts requests by key."""
+"""Windows in which requests are counted by key, together with the other workers of the gateway if there are any.
+
+Each worker counts what it lets through, and adds what the others show. Two that take a request at the same instant may
+not see each other: a window lets through one request more for each other worker at most, and for each time that this
+happens.
+"""
 
 import math
 from collections.abc import Callable
 
+from headgate.gateway.counting.peers import Peers
 from headgate.gateway.plugins.kit.keyed import Keyed
 
 Quota = tuple[bool, int, int, int]
@@ -11,62 +17,114 @@ until the window ends. No named tuple, which takes longer to make."""
 
 
 class _Window:
-    __slots__ = ("count", "ends")
+    __slots__ = ("count", "ends", "place")
 
-    def __init__(self, ends: float) -> None:
+    def __init__(self, place: int) -> None:
         self.count = 0
-        self.ends = ends
+        """In this worker."""
+        self.ends = -math.inf
+        self.place = place
 
 
 class FixedWindows:
-    """The window of a key begins with its first request."""
+    """The window of a key begins with its first request.
 
-    def __init__(self) -> None:
+    Args:
+        peers: how other workers are heard; None: there are none.
+        name: of the limit, the same in all workers.
+    """
+
+    def __init__(self, peers: Peers | None = None, name: str = "") -> None:
         self._windows: Keyed[_Window] = Keyed()
+        self._peers = peers
+        self._name = name
 
     def take(self, key: str, limit: int, window_s: float, now: float) -> Quota:
         """Count a request, unless its window is full."""
         window = self._windows.get(key)
-        if window is None or now >= window.ends:
-            window = self._windows.put(key, _Window(now + window_s))
-        is_within = window.count < limit
+        peers = self._peers
+        if window is None:
+            place = 0 if peers is None else peers.place(f"{self._name}\0{key}")
+            window = self._windows.put(key, _Window(place))
+        if now >= window.ends:
+            window.count, window.ends = 0, now + window_s
+        elsewhere = 0 if peers is None else _join(window, peers, now)
+        is_within = window.count + elsewhere < limit
         if is_within:
             window.count += 1
-        return is_within, limit, max(limit - window.count, 0), math.ceil(window.ends - now)
+            if peers is not None:
+                peers.write(window.place, window.count, 0.0, 0.0, window.ends)
+        return is_within, limit, max(limit - window.count - elsewhere, 0), math.ceil(window.ends - now)
+
+
+def _join(window: _Window, peers: Peers, now: float) -> int:
+    """Return what other workers have counted in a window, which ends with theirs if they have begun it before."""
+    elsewhere = 0.0
+    for count, _, _, ends in peers.read(window.place):
+        if ends > now:
+            elsewhere += count
+            window.ends = min(window.ends, ends)
+    return int(elsewhere)
 
 
 class _Slide:
-    __slots__ = ("before", "count", "number")
+    __slots__ = ("before", "count", "number", "place")
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number: int, place: int) -> None:
         self.number = number
         self.count = 0
         self.before = 0
+        self.place = place
 
 
 class SlidingWindows:
-    """Counted is what came in the last window's length; of the window before its share that lies within."""
+    """Counted is what came in the last window's length; of the window before its share that lies within.
 
-    def __init__(self) -> None:
+    Args:
+        peers: how other workers are heard; None: there are none.
+        name: of the limit, the same in all workers.
+    """
+
+    def __init__(self, peers: Peers | None = None, name: str = "") -> None:
         self._slides: Keyed[_Slide] = Keyed()
+        self._peers = peers
+        self._name = name
 
     def take(self, key: str, limit: int, window_s: float, now: float) -> Quota:
         """Count a request, unless too many came before."""
         current = int(now // window_s)
-        slide = self._slides.get(key) or self._slides.put(key, _Slide(current))
+        peers = self._peers
+        slide = self._slides.get(key)
+        if slide is None:
+            place = 0 if peers is None else peers.place(f"{self._name}\0{key}")
+            slide = self._slides.put(key, _Slide(current, place))
         if slide.number != current:
             slide.before = slide.count if slide.number == current - 1 else 0
             slide.count, slide.number = 0, current
         gone = (now - current * window_s) / window_s
         used = slide.before * (1 - gone) + slide.count
+        if peers is not None:
+            used += _used_elsewhere(peers, slide, gone)
         is_within = used + 1 <= limit
         if is_within:
             slide.count += 1
             used += 1
+            if peers is not None:
+                peers.write(slide.place, current, slide.count, slide.before, (current + 2) * window_s)
         left = max(math.floor(limit - used), 0) if is_within else 0
         return is_within, limit, left, math.ceil((1 - gone) * window_s)
 
 
+def _used_elsewhere(peers: Peers, slide: _Slide, gone: float) -> float:
+    used = 0.0
+    for number, count, before, _ in peers.read(slide.place):
+        if number == slide.number:
+            used += before * (1 - gone) + count
+        elif number == slide.number - 1:
+            used += count * (1 - gone)
+    return used
+
+
 Windows = FixedWindows | SlidingWindows
-WINDOWS: dict[str, Callable[[], Windows]] = {"fixed": FixedWindows, "sliding": SlidingWindows}
+WINDOWS: dict[str, Callable[[Peers | None, str], Windows]] = {"fixed": FixedWindows, "sliding": SlidingWindows}
 """By the type of window."""

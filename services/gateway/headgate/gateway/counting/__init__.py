@@ -1,0 +1,1 @@
+"""What the workers of a gateway count together, in memory that they share."""
