@@ -36,6 +36,7 @@ from headgate.gateway.health.probes import probe
 from headgate.gateway.health.resolve import Query, Resolver
 from headgate.gateway.health.stats import HealthStats
 from headgate.gateway.health.upstreams import UpstreamHealth
+from headgate.gateway.listeners.http3 import serve_http3
 from headgate.gateway.listeners.http_listeners import HttpListeners
 from headgate.gateway.listeners.server import ProxyServer
 from headgate.gateway.net.dialling import UNBOUNDED, Dialler
@@ -331,8 +332,9 @@ async def served(
     detailed: bool = True,
     proxy_protocol: bool = False,
     hooks_file: Path | None = None,
+    http3: bool = False,
 ) -> AsyncIterator[Served]:
-    """Serve entries over HTTP and HTTPS, in a cluster; `query` asks for the addresses of names.
+    """Serve entries over HTTP and HTTPS, by `http3` on UDP too, in a cluster; `query` asks for the addresses of names.
 
     Failures are answered with their reasons if `detailed`, as tests look at those. With `proxy_protocol` connections to
     the gateway's own ports begin with a PROXY header.
@@ -350,6 +352,8 @@ async def served(
         running.https_port = await running.server.listen_https(
             "127.0.0.1", 0, running.certificates, holder=running.routers.holder(OWN_HTTPS)
         )
+        if http3:
+            serve_http3(running.server.https_port(), "127.0.0.1", running.certificates, 86_400)
         running.serve_ports()
         stack.push_async_callback(running.server.drain, 0)
         stack.push_async_callback(running.streams.drain, 0)

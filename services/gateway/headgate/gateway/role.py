@@ -21,6 +21,8 @@ class WorkerRole(BaseModel):
     admin_socket: Path | None = None
     """Unix socket on which the parent asks for metrics and readiness; None: the worker has the admin port itself."""
 
+    workers: int = 1
+    """How many there are."""
     ticket_seed: Path | None = None
     """File with the seed of session tickets that the workers of the replica share; None: there are no others."""
 

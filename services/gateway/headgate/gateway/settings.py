@@ -50,6 +50,17 @@ class GatewaySettings(StoreSettings):
         "balancer maps it to http_port; 0, the default, is http_port itself.",
     )
     public_https_port: int = Field(default=0, ge=0, le=65535, description="The same for HTTPS.")
+    http3: bool = Field(
+        default=False,
+        description="Speak HTTP/3 on the UDP port with the number of https_port, and offer it to clients of HTTPS "
+        "(Alt-Svc, with the number of public_https_port); off by default, as Services and firewalls let UDP through "
+        "only if they are told to.",
+    )
+    http3_max_age_s: int = Field(
+        default=86_400,
+        ge=1,
+        description="Seconds for which clients may remember that offer; a day by default, as elsewhere.",
+    )
     default_certificate: str = Field(
         default="",
         description="Certificate of the table, as <cluster>/<namespace>/<secret>, for TLS clients that ask for a name "
@@ -288,6 +299,12 @@ class GatewaySettings(StoreSettings):
             if not is_address(value):
                 raise ValueError(f"{value!r} is neither an IP address nor a DNS name in lower case")
         return values
+
+    @model_validator(mode="after")
+    def _check_http3(self) -> Self:
+        if self.http3 and not self.https:
+            raise ValueError("http3 needs https, whose certificates it presents; turn https on, or http3 off")
+        return self
 
     @model_validator(mode="after")
     def _check_default_certificate(self) -> Self:

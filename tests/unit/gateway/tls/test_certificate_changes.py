@@ -62,7 +62,7 @@ def test_what_was_made_of_a_certificate_is_dropped_with_the_last_that_is_equal()
     assert store.choose("b.com").context is context()
     store.change_certificates([], ["one"])
     assert store.choose("b.com").context is context()
-    assert store.choose("a.com").fingerprint != one.fingerprint
+    assert store.choose("a.com").certificate.fingerprint != one.fingerprint
     store.change_certificates([], ["two"])
     gc.collect()
     assert context() is None

@@ -83,6 +83,8 @@ SETTING_NAMES: Final = frozenset(
         "header_timeout_s",
         "host_sharing",
         "hooks_file",
+        "http3",
+        "http3_max_age_s",
         "http_host",
         "http_port",
         "https",

@@ -4,6 +4,7 @@ import socket
 import ssl
 from dataclasses import replace
 
+from headgate.gateway.listeners.datagrams import DatagramListener
 from headgate.gateway.listeners.http_side import NO_SETTINGS, HttpSide
 from headgate.gateway.listeners.sharing import SharedListener
 from headgate.gateway.model.networks import parse_networks
@@ -43,15 +44,18 @@ class HttpPort:
         self._own = context
         self._streams = streams
         self._proxy_protocol = proxy_protocol
-        self._shown = shown_port or self.number
+        self.shown = shown_port or self.number
+        """Number of the port that clients connect to."""
         self._sides: dict[str, HttpSide] = {}
         self._left: list[HttpSide] = []
         """Those that are not spoken any more, with connections that are open still."""
         self._expects: tuple[bool, tuple[str, ...] | None] = proxy_protocol, None
+        self._datagrams: DatagramListener | None = None
+        """HTTP/3 on the UDP port of the same number; None: it is not spoken."""
         self.closes_at: float | None = None
         """When connections that rest are closed, as the port is; None: it is open."""
         scheme = HTTP if tls is None else HTTPS
-        side = self._sides[scheme] = HttpSide(context, scheme.encode(), self.number, self._shown)
+        side = self._sides[scheme] = HttpSide(context, scheme.encode(), self.number, self.shown)
         self.listener = SharedListener(
             streams,
             listening,
@@ -70,7 +74,7 @@ class HttpPort:
 
     def speak(self, scheme: str, context: ProxyContext, tls: ssl.SSLContext | None) -> None:
         """Speak another way too."""
-        self._sides[scheme] = HttpSide(context, scheme.encode(), self.number, self._shown)
+        self._sides[scheme] = HttpSide(context, scheme.encode(), self.number, self.shown)
         if tls is not None:
             self.listener.tls = tls
         self._speak()
@@ -85,6 +89,17 @@ class HttpPort:
     def _speak(self) -> None:
         accept = {scheme: side.accept for scheme, side in self._sides.items()}
         self.listener.speak(accept.get(HTTP), accept.get(HTTPS))
+
+    @property
+    def context(self) -> ProxyContext:
+        """What new connections over TLS share."""
+        return self._sides[HTTPS].contexts[-1]
+
+    def serve_datagrams(self, listener: DatagramListener, max_age_s: int) -> None:
+        """Speak HTTP/3 too, and offer it to clients of TLS for so long."""
+        self._datagrams = listener
+        listener.start()
+        self._sides[HTTPS].offer(b'Alt-Svc: h3=":%b"; ma=%d\r\n' % (str(self.shown).encode(), max_age_s))
 
     def _is_taken(self, server_name: str) -> bool:
         secure = self._sides.get(HTTPS)
@@ -130,15 +145,29 @@ class HttpPort:
         """Look at every deadline."""
         for connection in [each for each in self.connections if each.deadline < now]:
             connection.timed_out()
+        if self._datagrams is not None:
+            self._datagrams.sweep(now)
         if self.closes_at is not None and self.closes_at < now:
             for connection in list(self.connections):
                 connection.drain()
 
     def retire(self, now: float) -> None:
         """Take no new connections; requests under way go on, and connections that rest close behind a quiet time."""
-        self.listener.close()
+        self.stop_accepting()
         self.announce_drain()
         self.closes_at = now + self._own.config.drain_quiet_s
+
+    def stop_accepting(self) -> None:
+        """Take no new connections."""
+        self.listener.close()
+        if self._datagrams is not None:
+            self._datagrams.stop_accepting()
+
+    def close_datagrams(self) -> None:
+        """Close the UDP port, once no connection uses it."""
+        if self._datagrams is not None:
+            self._datagrams.close()
+            self._datagrams = None
 
     async def ended(self) -> None:
         """Wait until no connection is open on a port that drains."""

@@ -77,7 +77,13 @@ class HttpSide:
             context.access_log = own.access_log.formatted(settings.access_log)
             context.times_endpoints = context.access_log.is_detailed
         context.draining = self.contexts[-1].draining
+        context.alt_svc = self.contexts[-1].alt_svc
         self.contexts = [each for each in self.contexts if each.connections] + [context]
+
+    def offer(self, alt_svc: bytes) -> None:
+        """Offer clients HTTP/3 from now on, by a header line of answers."""
+        for context in self.contexts:
+            context.alt_svc = alt_svc
 
     def takes(self, server_name: str) -> bool:
         """Tell whether a virtual host takes a host."""

@@ -115,6 +115,10 @@ class ProxyServer:
         self._own["https"] = opened
         return opened.number
 
+    def https_port(self) -> HttpPort:
+        """Return the gateway's own port for TLS, which has to be open."""
+        return self._own["https"]
+
     def open_port(
         self, holder: RouterHolder, tls: ssl.SSLContext | None, listening: socket.socket, settings: PortSettings
     ) -> HttpPort:
@@ -210,16 +214,18 @@ class ProxyServer:
         self.announce_drain()
         await _take_from_kernel()
         for port in self._ports:
-            port.listener.close()
+            port.stop_accepting()
         resting = asyncio.get_running_loop().create_task(self._close_resting(grace_s))
         try:
             async with asyncio.timeout(grace_s):
                 await self._ended()
         except TimeoutError:
             for connection in self._open_connections():
-                connection.transport.abort()
+                connection.abort()
         finally:
             resting.cancel()
+        for port in self._ports:
+            port.close_datagrams()
         self._pools.close_idle()
         if self._timer is not None:
             self._timer.cancel()

@@ -65,6 +65,7 @@ async def run_workers(context: ServiceContext, settings: GatewaySettings, flags:
                 http_port=http_port,
                 https_port=https_port,
                 admin_socket=folder / f"worker-{index}.sock",
+                workers=settings.workers,
                 ticket_seed=folder / "ticket-seed",
                 counts_descriptor=counts.descriptor,
                 workers=settings.workers,

@@ -12,7 +12,7 @@ from headgate.gateway.proxy.connection_limits import ConnectionLimits
 from headgate.gateway.proxy.exchange.buffers import body_budget
 from headgate.gateway.proxy.heads.origin import TrustedPeers
 from headgate.gateway.proxy.heads.special_fields import RequestRules
-from headgate.gateway.proxy.outbox import Outbox, OutboxTransport
+from headgate.gateway.proxy.outbox import Outbox
 from headgate.gateway.proxy.peer import Peer
 from headgate.gateway.proxy.reports import RequestLog, Tracing
 from headgate.gateway.proxy.seam import RouterHolder
@@ -21,11 +21,10 @@ from headgate.gateway.proxy.stats import ProxyStats
 
 
 class Connection(Protocol):
-    """A client's connection: of HTTP/1.1 or HTTP/2."""
+    """A client's connection: of HTTP/1.1, HTTP/2 or HTTP/3."""
 
     deadline: float
     """Coarse monotonic time at which `timed_out` is called."""
-    transport: OutboxTransport
     peer: Peer
 
     def timed_out(self) -> None:
@@ -36,6 +35,9 @@ class Connection(Protocol):
 
     def drain(self) -> None:
         """Close, if it rests."""
+
+    def abort(self) -> None:
+        """Close at once."""
 
 
 @dataclass(slots=True)
@@ -54,6 +56,8 @@ class ProxyContext:
     """None: no request is traced."""
     times_endpoints: bool = False
     """Measure for every request how long its endpoint takes to answer, as the access log wants to say so."""
+    alt_svc: bytes = b""
+    """Header line that offers clients of TLS the same port by HTTP/3 (RFC 7838); empty: it does not speak that."""
     draining: bool = False
     """Every answer closes its connection."""
     emptied: asyncio.Event = field(default_factory=asyncio.Event)
@@ -90,6 +94,7 @@ class ProxyContext:
             config=config,
             connections=set(),
             emptied=asyncio.Event(),
+            alt_svc=b"",
             trusted=None,
             limits=None,
         )

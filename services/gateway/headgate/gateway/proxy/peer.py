@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 class Peer:
     """The client's side of one connection, as upstreams are told of it."""
 
-    __slots__ = ("address", "addresses", "is_trusted", "lines", "names_https", "port", "scheme", "tls")
+    __slots__ = ("address", "addresses", "alt_svc", "is_trusted", "lines", "names_https", "port", "scheme", "tls")
 
     def __init__(
         self,
@@ -33,6 +33,8 @@ class Peer:
         self.tls = tls
         """What the handshake showed; None: plain."""
         self.address = address
+        self.alt_svc = b""
+        """Header line of answers that offers the client HTTP/3; empty: it is not offered."""
         self.scheme = scheme
         self.port = port
         """Port that the client connected to."""

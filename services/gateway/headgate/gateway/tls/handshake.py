@@ -13,7 +13,7 @@ ticket keys, these are for one scope each (`tickets`).
 
 import ssl
 from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple, NoReturn, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, cast
 from weakref import WeakSet
 
 from headgate.common.table import ALPN_CHALLENGE
@@ -22,6 +22,9 @@ from headgate.gateway.tls.client_hello import ClientHello, HelloOutcome, read_cl
 from headgate.gateway.tls.identity import ClientIdentity, read_identity
 from headgate.gateway.tls.loading import below_object, presented_chain, verified_intermediates
 from headgate.gateway.tls.policy import HostTls, is_lenient
+
+if TYPE_CHECKING:
+    from headgate.gateway.tls.server import CertificateEntry
 
 _REASONS_LIMIT: Final = 64
 _OTHER: Final = "OTHER"
@@ -65,8 +68,7 @@ class Chosen(NamedTuple):
 
     context: ssl.SSLContext
     tls: HostTls | None
-    fingerprint: str
-    """Of the certificate."""
+    certificate: "CertificateEntry"
     is_refused: bool = False
     """No certificate has the name, and the policy wants one that has."""
 

@@ -96,6 +96,13 @@ class HostTls:
             self.problem = str(error)
             self.guard = ClientGuard(policy.client_auth, self.problem)
 
+    @property
+    def suits_quic(self) -> bool:
+        """Whether HTTP/3 can follow the policy: TLS 1.3 with the groups of its own, and no client certificates."""
+        policy = self.policy
+        is_usual = not (self.problem or policy.client_auth is not None or policy.curves)
+        return is_usual and policy.max_version in ("", "1.3") and "h2" in policy.alpn
+
 
 class TlsPolicies:
     """One compiled policy for each that any live host has; collected with the last of them."""

@@ -228,6 +228,10 @@ class CertificateStore:
                         return entry
         return there[0] if there else self.fallback
 
+    def policy_for(self, host: bytes) -> HostTls | None:
+        """Find the policy of a host in lower case; None: it has none."""
+        return self._find_policy(host)
+
     def choose(self, server_name: str) -> Chosen:
         """Give context and policy for a server name; empty if the client sent none."""
         name = _normal(server_name)
@@ -248,7 +252,7 @@ class CertificateStore:
                 return None
             context.set_alpn_protocols([ALPN_CHALLENGE])
             self._challenges[entry.fingerprint] = context
-        return Chosen(context, None, entry.fingerprint)
+        return Chosen(context, None, entry)
 
     def _present(self, name: str, tls: HostTls | None, keys: Sequence[str]) -> Chosen:
         effective = tls if tls is not None and not tls.problem else None
@@ -260,7 +264,7 @@ class CertificateStore:
             if context is not None:
                 if self._tickets is not None:
                     self._tickets.refresh(context)
-                return Chosen(context, tls, entry.fingerprint, is_refused)
+                return Chosen(context, tls, entry, is_refused)
         raise AssertionError("the self-signed certificate can be loaded")
 
     def not_after(self) -> Iterator[tuple[str, float]]:
@@ -290,8 +294,9 @@ class CertificateStore:
     def _drop(self, chosen: Chosen) -> None:
         tls = chosen.tls
         contexts = self._contexts if tls is None or tls.problem else self._policy_contexts.get(tls, {})
-        if contexts.get(chosen.fingerprint) is chosen.context:
-            del contexts[chosen.fingerprint]
+        fingerprint = chosen.certificate.fingerprint
+        if contexts.get(fingerprint) is chosen.context:
+            del contexts[fingerprint]
 
     def _load(
         self, entry: CertificateEntry, tls: HostTls | None, contexts: dict[str, ssl.SSLContext]

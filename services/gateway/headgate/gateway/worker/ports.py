@@ -99,6 +99,9 @@ class Ports:
                 )
             listeners.append(f"https://{settings.http_host}:{port}")
             reserved[port] = "HTTPS port"
+            if settings.http3:
+                self._open_http3(port)
+                listeners.append(f"h3://{settings.http_host}:{port}")
         self._listeners = tuple(listeners)
         self._http = HttpListeners(
             server,
@@ -122,6 +125,23 @@ class Ports:
         self.serve_table()
         self._on_change()
         _log.info("listening", extra={"listeners": " ".join(listeners), "worker": role.index, "engine": ENGINE})
+
+    def _open_http3(self, number: int) -> None:
+        # Loaded only where it is wanted.
+        from headgate.gateway.listeners.http3 import serve_http3
+        from headgate.gateway.quic.forwarding import NO_FORWARDING, WorkerForwarding
+
+        settings, role, serving = self._settings, self._role, self._serving
+        socket = role.admin_socket
+        with naming("http3", number, settings.http_host):
+            serve_http3(
+                serving.server.https_port(),
+                settings.http_host,
+                serving.certificates,
+                settings.http3_max_age_s,
+                reuse_port=not role.is_alone,
+                forwarding=WorkerForwarding(socket.parent, role.index, role.workers) if socket else NO_FORWARDING,
+            )
 
     def serve_table(self) -> None:
         """Open and close ports of the table; those of the table on disk once the gateway's own are open."""

@@ -108,6 +108,8 @@ class ClientConnection(ClosingSide):
         https = self._names_https
         scheme = b"https" if https else self._scheme
         self.peer = Peer(address.encode(), scheme, self._port, addresses, tls, is_trusted=trusted, names_https=https)
+        if context.alt_svc and tls is not None and (tls.tls is None or tls.tls.suits_quic):
+            self.peer.alt_svc = context.alt_svc
         self._raw_transport = cast(asyncio.Transport, transport)
         if context.limits is not None and not self._enter(context.limits):
             return
@@ -313,6 +315,7 @@ class ClientConnection(ClosingSide):
     def send_answer(self, answer: AnswerHead, payload: bytes, *, bodiless: bool, done: bool, trailers: bytes) -> None:
         """Send head and first bytes in one piece, unless that would copy much."""
         minor = self._minor
+        answer.lines += self.peer.alt_svc
         closing = self._wants_close or not self._exchange.request_done or self._context.draining
         if answer.content_length < 0 and not bodiless:
             self._chunking = minor == 1

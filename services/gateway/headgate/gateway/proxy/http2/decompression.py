@@ -70,14 +70,14 @@ class Decoder:
             if first >= 0x80:
                 index = first & 0x7F
                 if index == 0x7F:
-                    index, at = _number(block, at, index)
+                    index, at = read_number(block, at, index)
                 field = self._entry(index)
                 name, value = field
             elif first >= 0x40 or first < 0x20:
                 mask = 0x3F if first >= 0x40 else 0x0F
                 index = first & mask
                 if index == mask:
-                    index, at = _number(block, at, index)
+                    index, at = read_number(block, at, index)
                 if index:
                     name = self._entry(index)[0]
                 else:
@@ -117,7 +117,7 @@ class Decoder:
             raise CompressionFault("a change of the table's size behind a field")
         size = first & 0x1F
         if size == 0x1F:
-            size, at = _number(block, at, size)
+            size, at = read_number(block, at, size)
         if size > TABLE_SIZE:
             raise CompressionFault("a table that is larger than allowed")
         self._limit = size
@@ -134,7 +134,7 @@ class Decoder:
         self._size = size
 
 
-def _number(block: bytes, at: int, value: int) -> tuple[int, int]:
+def read_number(block: bytes, at: int, value: int) -> tuple[int, int]:
     """Read the rest of a number (section 5.1); return it and where it ends."""
     shift = 0
     while True:
@@ -154,21 +154,26 @@ def _text(block: bytes, at: int) -> tuple[bytes, int]:
     at += 1
     length = first & 0x7F
     if length == 0x7F:
-        length, at = _number(block, at, length)
+        length, at = read_number(block, at, length)
     end = at + length
     if end > len(block):
         raise CompressionFault("a header block that ends too early")
     text = block[at:end]
     if first < 0x80:
         return text, end
+    return decode_huffman(text), end
+
+
+def decode_huffman(text: bytes) -> bytes:
+    """Read a text in the Huffman code, which QPACK has too; raises CompressionFault."""
     known = _TEXTS.get(text)
     if known is None:
         known = _decode_huffman(text)
-        if length <= _REMEMBERED_BYTES:
+        if len(text) <= _REMEMBERED_BYTES:
             if len(_TEXTS) >= _REMEMBERED_TEXTS:
                 _TEXTS.clear()
             _TEXTS[text] = known
-    return known, end
+    return known
 
 
 def _decode_huffman(text: bytes) -> bytes:

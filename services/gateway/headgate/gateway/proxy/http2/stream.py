@@ -64,6 +64,7 @@ class Stream(ClientSide):
             self.exchange.refuse(502, "upstream did not switch to the WebSocket protocol")
             return
         connection = self._connection
+        answer.lines += self.peer.alt_svc
         ends = done and not trailers and not payload
         connection.send_headers(self.id, answer_block(answer, connection.date_line), end=ends)
         if not ends:

@@ -1,0 +1,203 @@
+"""A client of HTTP/3 on aioquic, another implementation than the gateway's own."""
+
+import asyncio
+import contextlib
+import ssl
+from collections.abc import AsyncIterator, Callable, Iterable
+from dataclasses import dataclass, field
+from typing import cast
+
+from aioquic.asyncio.protocol import QuicConnectionProtocol
+from aioquic.h3.connection import H3Connection
+from aioquic.h3.events import DataReceived, H3Event, HeadersReceived
+from aioquic.quic.configuration import QuicConfiguration
+from aioquic.quic.connection import QuicConnection
+from aioquic.quic.events import ConnectionTerminated, HandshakeCompleted, QuicEvent, StreamReset
+
+PATIENCE_S = 10.0
+Fields = Iterable[tuple[bytes, bytes]]
+
+
+@dataclass
+class Answer:
+    """What came on a stream."""
+
+    heads: list[list[tuple[bytes, bytes]]] = field(default_factory=list)
+    """In order: those of 1xx, of the answer, and trailers."""
+    body: bytes = b""
+    ended: bool = False
+    reset: int | None = None
+    """Code, if the gateway has reset the stream."""
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def status(self) -> int:
+        """Of the answer, behind those with 1xx."""
+        return int(dict(self.final)[b":status"])
+
+    @property
+    def final(self) -> list[tuple[bytes, bytes]]:
+        return next(head for head in self.heads if not dict(head)[b":status"].startswith(b"1"))
+
+    @property
+    def trailers(self) -> dict[bytes, bytes]:
+        return dict(next((head for head in self.heads if b":status" not in dict(head)), []))
+
+    def __getitem__(self, name: bytes) -> bytes:
+        return b", ".join(value for each, value in self.final if each == name)
+
+    async def until_over(self) -> "Answer":
+        """Wait for the end of the stream."""
+        return await self.until(lambda: self.ended or self.reset is not None)
+
+    async def until(self, is_so: object) -> "Answer":
+        """Wait until something is so."""
+        async with asyncio.timeout(PATIENCE_S):
+            while not is_so():  # type: ignore[operator]
+                self.changed.clear()
+                await self.changed.wait()
+        return self
+
+
+class Http3Client(QuicConnectionProtocol):
+    """A connection."""
+
+    def __init__(self, quic: QuicConnection) -> None:
+        super().__init__(quic)
+        self.quic = quic
+        self.http = H3Connection(quic)
+        self.answers: dict[int, Answer] = {}
+        self.handshake: HandshakeCompleted | None = None
+        self.terminated: ConnectionTerminated | None = None
+        self.frames: list[QuicEvent] = []
+        self.reads = True
+        """Whether what comes is read at all."""
+        self._transports: list[asyncio.BaseTransport] = []
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self._transports.append(transport)
+
+    def datagram_received(self, data: bytes | str, addr: object) -> None:
+        if self.reads:
+            super().datagram_received(data, addr)
+
+    def quic_event_received(self, event: QuicEvent) -> None:
+        self.frames.append(event)
+        if isinstance(event, HandshakeCompleted):
+            self.handshake = event
+        elif isinstance(event, ConnectionTerminated):
+            self.terminated = event
+            for answer in self.answers.values():
+                answer.reset = answer.reset or -1
+                answer.changed.set()
+        elif isinstance(event, StreamReset):
+            answer = self.answers.setdefault(event.stream_id, Answer())
+            answer.reset = event.error_code
+            answer.changed.set()
+        for each in self.http.handle_event(event):
+            self._take(each)
+
+    def _take(self, event: H3Event) -> None:
+        if not isinstance(event, HeadersReceived | DataReceived):
+            return
+        answer = self.answers.setdefault(event.stream_id, Answer())
+        if isinstance(event, HeadersReceived):
+            answer.heads.append(list(event.headers))
+        else:
+            answer.body += event.data
+        answer.ended = event.stream_ended
+        answer.changed.set()
+
+    def begin(self, headers: Fields, *, end: bool = False) -> int:
+        """Send a head; give the stream's number."""
+        stream_id = self.quic.get_next_available_stream_id()
+        self.answers[stream_id] = Answer()
+        self.http.send_headers(stream_id, list(headers), end)
+        self.transmit()
+        return stream_id
+
+    def send(self, stream_id: int, data: bytes, *, end: bool = False) -> None:
+        """Send more of a body."""
+        self.http.send_data(stream_id, data, end)
+        self.transmit()
+
+    def raw(self, data: bytes, *, end: bool = False, stream_id: int | None = None, one_way: bool = False) -> int:
+        """Send bytes as they are, on a new stream unless one is named."""
+        if stream_id is None:
+            stream_id = self.quic.get_next_available_stream_id(is_unidirectional=one_way)
+            self.answers[stream_id] = Answer()
+        self.quic.send_stream_data(stream_id, data, end)
+        self.transmit()
+        return stream_id
+
+    async def ask(self, path: str = "/", host: str = "a.example", body: bytes | None = None, **more: object) -> Answer:
+        """Send a request, and wait for its answer."""
+        stream_id = self.begin(head_of(path, host, "GET" if body is None else "POST", **more), end=body is None)
+        if body is not None:
+            self.send(stream_id, body, end=True)
+        return await self.answers[stream_id].until_over()
+
+    async def until_closed(self) -> ConnectionTerminated:
+        """Wait for the end of the connection."""
+        async with asyncio.timeout(PATIENCE_S):
+            await self.wait_closed()
+        return cast(ConnectionTerminated, self.terminated)
+
+    async def move(self) -> None:
+        """Go on from another port, as behind a NAT that has forgotten."""
+        loop = asyncio.get_running_loop()
+        await loop.create_datagram_endpoint(lambda: self, local_addr=("127.0.0.1", 0))
+
+    def close_sockets(self) -> None:
+        for transport in self._transports:
+            transport.close()
+
+
+def head_of(path: str = "/", host: str = "a.example", method: str = "GET", **more: object) -> list[tuple[bytes, bytes]]:
+    """The fields of a request; names of further ones have `_` for `-`."""
+    fields = [
+        (b":method", method.encode()),
+        (b":scheme", b"https"),
+        (b":authority", host.encode()),
+        (b":path", path.encode()),
+    ]
+    return fields + [(name.replace("_", "-").encode(), str(value).encode()) for name, value in more.items()]
+
+
+@contextlib.asynccontextmanager
+async def http3_client(
+    port: int,
+    server_name: str = "a.example",
+    *,
+    waits: bool = True,
+    keeps: Callable[[object], None] | None = None,
+    **options: object,
+) -> AsyncIterator[Http3Client]:
+    """Connect to a port of this machine.
+
+    Args:
+        port: of UDP.
+        server_name: that is asked for.
+        waits: for the handshake.
+        keeps: takes session tickets.
+        options: of aioquic's `QuicConfiguration`.
+    """
+    configuration = QuicConfiguration(
+        is_client=True, alpn_protocols=["h3"], server_name=server_name, verify_mode=ssl.CERT_NONE
+    )
+    for name, value in options.items():
+        setattr(configuration, name, value)
+    client = Http3Client(QuicConnection(configuration=configuration, session_ticket_handler=keeps))
+    loop = asyncio.get_running_loop()
+    await loop.create_datagram_endpoint(lambda: client, local_addr=("127.0.0.1", 0))
+    try:
+        client.connect(("127.0.0.1", port))
+        if waits:
+            async with asyncio.timeout(PATIENCE_S):
+                await client.wait_connected()
+        yield client
+    finally:
+        client.close()
+        client.close_sockets()
+        await asyncio.sleep(0)
