@@ -16,10 +16,12 @@ from aioquic.quic.events import (
     ConnectionTerminated,
     HandshakeCompleted,
     QuicEvent,
+    StopSendingReceived,
     StreamDataReceived,
     StreamReset,
 )
 
+from headgate.gateway.proxy.http3.numbers import GOAWAY, read_integer
 from headgate.gateway.proxy.http3.qpack import decode
 
 PATIENCE_S = 10.0
@@ -80,6 +82,8 @@ class Http3Client(QuicConnectionProtocol):
         self.handshake: HandshakeCompleted | None = None
         self.terminated: ConnectionTerminated | None = None
         self.frames: list[QuicEvent] = []
+        self.stopped: dict[int, int] = {}
+        """Streams of which the gateway wants no more, with its codes."""
         self.reads = True
         """Whether what comes is read at all."""
         self._transports: list[asyncio.BaseTransport] = []
@@ -105,6 +109,8 @@ class Http3Client(QuicConnectionProtocol):
             answer = self.answers.setdefault(event.stream_id, Answer())
             answer.reset = event.error_code
             answer.changed.set()
+        elif isinstance(event, StopSendingReceived):
+            self.stopped[event.stream_id] = event.error_code
         elif self.is_quiet and isinstance(event, StreamDataReceived) and not event.stream_id % 4:
             self._take_quietly(event)
         if not self.is_quiet:
@@ -159,6 +165,29 @@ class Http3Client(QuicConnectionProtocol):
             self.send(stream_id, body, end=True)
         return await self.answers[stream_id].until_over()
 
+    def acknowledged(self, stream_id: int) -> int:
+        """Bytes of a stream that the gateway has acknowledged."""
+        return int(self.quic._streams[stream_id].sender._buffer_start)  # noqa: SLF001 - shown nowhere else
+
+    def goaways(self) -> list[int]:
+        """The numbers in GOAWAY frames that came."""
+        control = b"".join(
+            event.data for event in self.frames if isinstance(event, StreamDataReceived) and event.stream_id == 3
+        )
+        found, at = [], 1
+        while at < len(control):
+            kind, at = read_integer(control, at)
+            length, at = read_integer(control, at)
+            if kind == GOAWAY:
+                found.append(read_integer(control, at)[0])
+            at += length
+        return found
+
+    @property
+    def retries(self) -> int:
+        """Retry packets that came."""
+        return int(self.quic._retry_count)  # noqa: SLF001 - shown nowhere else
+
     async def until_closed(self) -> ConnectionTerminated:
         """Wait for the end of the connection."""
         async with asyncio.timeout(PATIENCE_S):
@@ -173,6 +202,14 @@ class Http3Client(QuicConnectionProtocol):
     def close_sockets(self) -> None:
         for transport in self._transports:
             transport.close()
+
+
+def first_datagrams(server_name: str = "a.example") -> list[bytes]:
+    """What a client sends before anything came back."""
+    configuration = QuicConfiguration(is_client=True, alpn_protocols=["h3"], server_name=server_name)
+    quic = QuicConnection(configuration=configuration)
+    quic.connect(("127.0.0.1", 1), now=0.0)
+    return [data for data, _ in quic.datagrams_to_send(now=0.0)]
 
 
 def head_of(path: str = "/", host: str = "a.example", method: str = "GET", **more: object) -> list[tuple[bytes, bytes]]:

@@ -33,6 +33,8 @@ MAX_HANDSHAKES: Final = 1024
 """Handshakes in progress from which on packets that begin another are dropped."""
 STREAM_WINDOW: Final = 256 * 1024
 CONNECTION_WINDOW: Final = 1024 * 1024
+_MARGIN_S: Final = 5.0
+"""By which QUIC waits longer than HTTP/3, which says a word before it closes."""
 _BUFFER: Final = 4 * 1024 * 1024
 """Bytes that the kernel should keep for us either way; it gives what `net.core.rmem_max` allows."""
 
@@ -68,7 +70,8 @@ class QuicEndpoint:
         self.address: SocketAddress = plain_address(bound.getsockname())
         config = context().config
         self.handshake_timeout_s = config.tls_handshake_timeout_s
-        self.configuration = _configuration(config.idle_timeout_s)
+        longest_s = max(config.idle_timeout_s, config.read_timeout_s, config.body_timeout_s)
+        self.configuration = _configuration(longest_s + _MARGIN_S)
         self._tokens = RetryTokens()
         self._by_id: dict[bytes, ClientQuic] = {}
         self._handshakes: set[ClientQuic] = set()

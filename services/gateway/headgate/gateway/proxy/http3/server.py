@@ -274,7 +274,6 @@ class Http3Connection:
         if self.closed:
             return
         self._tails[stream.id] = None
-        self._quiet_until = self._context.clock.now + self._context.config.idle_timeout_s
         if not stream.ended:
             self._ignored.add(stream.id)
             self.link.stop(stream.id, NO_ERROR)
@@ -292,6 +291,7 @@ class Http3Connection:
         self._streams.pop(stream.id, None)
         self._paused.discard(stream)
         stream.let_go()
+        self._quiet_until = self._context.clock.now + self._context.config.idle_timeout_s
 
     def _end_stream(self, stream_id: int, code: int, *, ended: bool) -> None:
         self._tails.pop(stream_id, None)
