@@ -112,3 +112,18 @@ async def test_a_swap_of_the_table_touches_no_connection() -> None:
         go_on.set()
         assert (await client.answers[stream_id].until_over()).body == b"old"
         assert proxy.server.connections == 1
+
+
+async def test_a_client_that_moves_often_is_asked_for_a_new_connection_before_it_cannot_move() -> None:
+    async with (
+        origins(answering(*[OK] * 9)) as (origin,),
+        served(at(origin.port), site(), config=QUICKLY, http3=True) as proxy,
+        http3_client(proxy.https_port) as client,
+    ):
+        for _ in range(3):
+            assert (await client.ask()).status == 200
+            assert client.goaways() == []
+            await client.move()
+        assert (await client.ask()).status == 200
+        assert (await client.until_closed()).error_code == 0x100
+        assert client.goaways()[0] == 2**62 - 4

@@ -31,6 +31,9 @@ logging.getLogger("quic").setLevel(logging.CRITICAL)
 """qh3 warns of each client that closes its connection."""
 _log = logging.getLogger(__name__)
 _ENDED: Final = frozenset({"closing", "draining", "terminated"})
+_LAST_PATH: Final = 3
+"""Number of the last address of a client that qh3 takes packets from (its `MAX_PATHS`), the first being 0. A client
+that has moved there is asked for a new connection, which can move again."""
 _BURST: Final = 64
 """Datagrams that one connection sends before others have a turn."""
 NetworkAddress = tuple[Any, ...]
@@ -188,6 +191,9 @@ class ClientQuic(QuicConnection):
         elif kind == "connection_id_retired":
             self.ids.discard(event[1])
             self._endpoint.remove_id(event[1])
+        elif kind == "peer_migration":
+            if event[1] >= _LAST_PATH and self.session is not None:
+                self.session.replace()
         elif kind in ("peer_closed", "protocol_error"):
             if self.session is not None:
                 self.session.lost()

@@ -1,5 +1,6 @@
 """HTTP/3 towards clients: one QUIC connection, an exchange for each of its requests."""
 
+import math
 import time
 from typing import Final
 
@@ -53,6 +54,7 @@ class Http3Connection:
         "_context",
         "_control",
         "_control_id",
+        "_drain_at",
         "_draining",
         "_first_refused",
         "_held",
@@ -94,6 +96,7 @@ class Http3Connection:
         self._resets = Bucket(RESETS[0], RESETS[1])
         self._control = Bucket(CONTROL[0], CONTROL[1])
         self._announced = False
+        self._drain_at = math.inf
         self._draining = False
         self._first_refused = LARGEST
         """Number of the stream from which on requests are refused."""
@@ -326,6 +329,8 @@ class Http3Connection:
         if self._context.draining:
             self.announce_drain()
         now = time.monotonic()
+        if self._drain_at < now:
+            self.drain()
         for stream in [each for each in self._streams.values() if each.deadline < now]:
             if stream.exchange.active:
                 stream.exchange.timed_out()
@@ -339,7 +344,7 @@ class Http3Connection:
         elif self._quiet_until < now:
             self._close(NO_ERROR, "")
         else:
-            self.deadline = self._quiet_until
+            self.deadline = min(self._quiet_until, self._drain_at)
 
     def _drop_stuck(self) -> None:
         """Reset streams whose answers are given and taken too slowly."""
@@ -359,6 +364,12 @@ class Http3Connection:
         if not self._announced and not self.closed:
             self._announced = True
             self._say_goaway(_LAST_REQUEST)
+
+    def replace(self) -> None:
+        """Have the client open another connection, and close this one behind what is on its way."""
+        self.announce_drain()
+        self._drain_at = self._context.clock.now + self._context.config.drain_quiet_s
+        self.deadline = min(self.deadline, self._drain_at)
 
     def drain(self) -> None:
         """Take no more requests; close once those under way are through."""
