@@ -28,7 +28,6 @@ class WorkerRole(BaseModel):
 
     counts_descriptor: int | None = None
     """Of the memory in which the workers show each other what they count; None: there are no others."""
-    workers: int = 1
 
     @property
     def is_alone(self) -> bool:

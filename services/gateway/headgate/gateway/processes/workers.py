@@ -68,7 +68,6 @@ async def run_workers(context: ServiceContext, settings: GatewaySettings, flags:
                 workers=settings.workers,
                 ticket_seed=folder / "ticket-seed",
                 counts_descriptor=counts.descriptor,
-                workers=settings.workers,
             )
             for index in range(settings.workers)
         ]
