@@ -147,6 +147,7 @@ class Watcher:
         if not (isinstance(self._source, KubernetesSource) and settings.leader_election):
             return Sole()
         board = KubernetesLeaseBoard(self._source.transport, self._namespace)
+        self._source.chain = board.chain
         name = settings.lease_name or f"headgate-watcher-{settings.cluster}"
         return Elector(board, name, settings.instance, settings.timing, is_ready=self._is_listed)
 

@@ -5,6 +5,7 @@ WatcherError                     anything that the watcher raises on purpose
 ├── ClusterConfigError           a kubeconfig or service account that cannot be used; says which and what would be right
 └── ApiError                     a request to the API server did not do what was asked
     ├── ApiUnreachable           no complete answer: refused, reset, timed out, or not what an API server sends
+    │   └── WatchCut             the connection of a watch broke
     └── ApiStatusError           the API server answered with an error
         ├── Unauthorized         401: it does not know us
         ├── Forbidden            403: it knows us, and we may not
@@ -37,6 +38,10 @@ class ApiError(WatcherError):
 
 class ApiUnreachable(ApiError):
     """There is no complete answer; the request may or may not have taken effect."""
+
+
+class WatchCut(ApiUnreachable):
+    """The connection of a watch broke, or says nothing any more."""
 
 
 class ApiUntrusted(ApiUnreachable):

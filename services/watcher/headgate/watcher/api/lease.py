@@ -36,6 +36,8 @@ class KubernetesLeaseBoard:
         self._transport = transport
         self._namespace = namespace
         self._path = f"/apis/{_VERSION}/namespaces/{namespace}/leases"
+        self.chain = LeaseChain(transport)
+        """The Leases that were written here."""
 
     async def read(self, name: str) -> StoredLease | None:
         """Return a Lease; None if there is none."""
@@ -46,6 +48,15 @@ class KubernetesLeaseBoard:
 
     async def write(self, name: str, lease: Lease, expected: str | None) -> StoredLease:
         """Create a Lease, or replace what is ours in one that is still the one that was read."""
+        try:
+            stored = await self._write(name, lease, expected)
+        except BaseException:
+            self.chain.end()
+            raise
+        self.chain.add(f"{self._path}/{name}", stored.version, expected)
+        return stored
+
+    async def _write(self, name: str, lease: Lease, expected: str | None) -> StoredLease:
         spec = _spec(lease)
         if expected is not None:
             patch = {"metadata": {"resourceVersion": expected}, "spec": spec}
@@ -79,6 +90,47 @@ class KubernetesLeaseBoard:
             raise Conflict(str(error)) from error
         except WatcherError as error:
             raise StoreUnavailable(f"{self._transport.description}: {error}") from error
+
+
+class LeaseChain:
+    """Writes of one Lease, each on condition that the one before was still in force: they share one history.
+
+    The chain begins again when a write fails, and when another one wrote in between.
+    """
+
+    def __init__(self, transport: KubernetesTransport) -> None:
+        self._transport = transport
+        self._path, self._version = "", ""
+        self.mark = 0
+        """Number of the chain."""
+
+    def add(self, path: str, version: str, expected: str | None) -> None:
+        """Note a write that was confirmed."""
+        if not expected or (path, expected) != (self._path, self._version):
+            self.mark += 1
+        self._path, self._version = path, version
+
+    def end(self) -> None:
+        """Note that a write failed."""
+        self._path, self._version = "", ""
+
+    async def reaches(self, version: str, mark: int) -> bool:
+        """Whether a version that was seen during a chain is in the server's history: it has our later write.
+
+        Only numbers can be compared, as API servers give them (KEP-5504).
+
+        Raises:
+            ApiError: no answer.
+        """
+        path, written = self._path, self._version
+        if mark != self.mark or not (version.isdecimal() and written.isdecimal()) or int(version) > int(written):
+            return False
+        try:
+            found = decode_object(await self._transport.request("GET", path, timeout_s=_REQUEST_S))
+        except (Absent, Forbidden):
+            return False
+        # We may have written it again while we asked.
+        return mark == self.mark and found["metadata"].get("resourceVersion") in (written, self._version)
 
 
 def _spec(lease: Lease) -> JsonObject:

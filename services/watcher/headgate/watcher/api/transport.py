@@ -21,7 +21,7 @@ from headgate.common.resources import JsonObject
 from headgate.watcher.api import untrusted
 from headgate.watcher.api.config import RELOAD_S, InClusterLoader, KubeconfigLoader, find_loader
 from headgate.watcher.api.wire import status_error
-from headgate.watcher.errors import ApiUnreachable, ApiUntrusted, ClusterConfigError
+from headgate.watcher.errors import ApiUnreachable, ApiUntrusted, ClusterConfigError, WatchCut
 
 FIELD_MANAGER = "headgate"
 """Under which name the API server notes what we write."""
@@ -130,7 +130,7 @@ class KubernetesTransport:
     ) -> AsyncIterator[AsyncIterator[bytes]]:
         """Open a watch and yield its body in chunks as they arrive.
 
-        The body ends cleanly, or with `ApiUnreachable`. Time without data is for the reader to judge; until the head
+        The body ends cleanly, or with `WatchCut`. Time without data is for the reader to judge; until the head
         of the answer arrives it is `silence_s`.
 
         Raises:
@@ -147,7 +147,7 @@ class KubernetesTransport:
                 self._hear()
                 yield chunk
         except _READ_ERRORS as error:
-            raise ApiUnreachable(f"the watch broke off: {_describe(error)}") from error
+            raise WatchCut(f"the watch broke off: {_describe(error)}") from error
 
     @asynccontextmanager
     async def _answer(

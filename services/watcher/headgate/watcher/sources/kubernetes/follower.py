@@ -17,6 +17,7 @@ from headgate.watcher.api.transport import KubernetesTransport
 from headgate.watcher.api.trouble import TroubleLog
 from headgate.watcher.errors import Absent, WatcherError
 from headgate.watcher.sources import Listed, SourceEvent, Unavailable
+from headgate.watcher.sources.kubernetes.history import Chain
 from headgate.watcher.sources.kubernetes.merge import PartMerge
 from headgate.watcher.sources.kubernetes.outages import Outages
 from headgate.watcher.sources.kubernetes.patience import Patience
@@ -41,6 +42,7 @@ class KindFollower:
         outages: Outages,
         rng: Random,
         trouble: TroubleLog,
+        chain: Chain | None = None,
     ) -> None:
         """Prepare; `targets_of` says which collections a kind in a version is read from."""
         self._choice = choice
@@ -50,7 +52,7 @@ class KindFollower:
         self._emit = emit
         self._rng = rng
         self._trouble = trouble
-        self._outages = outages
+        self._outages, self._chain = outages, chain
         self._patience = Patience(outages, rng)
         self._slow_backoff = slow_backoff(rng)
         self._said: dict[ResourceKind, SyncState] = {}
@@ -105,7 +107,15 @@ class KindFollower:
             merge = PartMerge(targets[0].kind, [_part(target) for target in targets], emit)
             sinks = [merge.sink(_part(target)) for target in targets]
         return [
-            Reflector(target, self._transport, sink, outages=self._outages, rng=self._rng, trouble=self._trouble)
+            Reflector(
+                target,
+                self._transport,
+                sink,
+                outages=self._outages,
+                rng=self._rng,
+                trouble=self._trouble,
+                chain=self._chain,
+            )
             for target, sink in zip(targets, sinks, strict=True)
         ]
 

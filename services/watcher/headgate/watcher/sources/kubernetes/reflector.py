@@ -2,15 +2,17 @@
 
 A cycle lists if nothing is known, then watches from the version of the list until the watch ends, for whatever reason.
 Every way into the next cycle passes `patience`. What is left of the last cycle is one thing: the version to go on
-from, or None if only a new list can tell what is true.
+from, one that has to be proven first, or None if only a new list can tell what is true.
 
 Versions are opaque: they are only ever handed back. A store that was restored from a backup counts on from an older
 version: a watch from a version that it has not reached yet is silent, and once it has, the watch says nothing of what
-differs below. No restore happens without an outage, so a watch is gone on from only if it ended as it should; after
-anything broken there is a new list, of the newest state (no resourceVersion).
+differs below. No restore happens without an outage, so a watch is gone on from if it ended as it should. One whose
+connection broke, as load balancers break them, is gone on from if the server still has the history that was followed
+(`history`); after anything else there is a new list, of the newest state (no resourceVersion).
 
-Rejected: going on from the last version after a broken connection, and lists at the last version seen (client-go's
-ways of sparing etcd when thousands of clients come back at once; there is one watcher or two for each cluster).
+Rejected: going on from the last version after a broken connection without a proof, and lists at the last version seen
+(client-go's ways of sparing etcd when thousands of clients come back at once; there is one watcher or two for each
+cluster).
 """
 
 import asyncio
@@ -34,9 +36,11 @@ from headgate.watcher.errors import (
     Forbidden,
     Throttled,
     Unauthorized,
+    WatchCut,
     WatcherError,
 )
 from headgate.watcher.sources import Applied, Deleted, Listed, SourceEvent, Unavailable
+from headgate.watcher.sources.kubernetes.history import Chain, FollowedHistory
 from headgate.watcher.sources.kubernetes.listing import list_target
 from headgate.watcher.sources.kubernetes.outages import Outages
 from headgate.watcher.sources.kubernetes.patience import Patience
@@ -77,8 +81,9 @@ class Reflector:
         outages: Outages,
         rng: Random,
         trouble: TroubleLog,
+        chain: Chain | None = None,
     ) -> None:
-        """Prepare; `run` does the work."""
+        """Prepare; `run` does the work. `chain` helps to prove that a server's history is the one that was followed."""
         self._target = target
         self._transport = transport
         self._emit = emit
@@ -87,6 +92,9 @@ class Reflector:
         self._patience = Patience(outages, rng)
         self._list_took_s = 0.0
         self._version: str | None = None
+        self._unproven: str | None = None
+        """The last version that was seen, if the watch was cut after it."""
+        self._history = FollowedHistory(target, transport, chain)
         self._relisted_at = float("-inf")
         self._relist_at = 0.0
         self._is_relist_wanted = False
@@ -129,7 +137,10 @@ class Reflector:
             self._relist_at = self._relisted_at = _now()
             self._is_relist_wanted = False
         if _now() >= self._relist_at:
-            self._version, self._may_stream = None, True
+            self._version, self._unproven, self._may_stream = None, None, True
+        if self._unproven is not None:
+            self._version = await self._history.prove(self._unproven)
+            self._unproven = None
         if self._version is None and self._may_stream:
             try:
                 return await self._stream_list()
@@ -142,6 +153,10 @@ class Reflector:
 
     async def _note(self, error: WatcherError) -> None:
         if not isinstance(error, Throttled | Unauthorized):  # these say nothing about the version
+            if self._version is not None:
+                self._unproven = self._version if isinstance(error, WatchCut) else None
+            elif not isinstance(error, ApiUnreachable):
+                self._unproven = None
             self._version = None
         if not isinstance(error, _Silence):  # whether anything is wrong the list will show that comes next
             self._trouble.report(str(self._target), error, self._transport.description)
@@ -163,6 +178,7 @@ class Reflector:
         await self._emit(Listed(self._target.kind, objects))
         self._is_forbidden = False
         self._version = version
+        self._history.saw_list()
         self._relist_at = _now() + self._rng.uniform(*RELIST_S)
 
     async def _stream_list(self) -> None:
@@ -222,8 +238,17 @@ class Reflector:
             while event := await events.next(SILENCE_S):
                 await self._report(event)
                 self._version = event.resource_version or self._version
+                self._note_seen(event)
         finally:
             self._events = None
+
+    def _note_seen(self, event: WatchEvent) -> None:
+        if event.type in ("ADDED", "MODIFIED"):
+            self._history.saw_applied(event.object)
+        elif event.type == "DELETED":
+            self._history.saw_deleted()
+        else:
+            self._history.saw_version()
 
     async def _report(self, event: WatchEvent) -> None:
         kind = self._target.kind
@@ -236,7 +261,7 @@ class Reflector:
             raise ApiUnreachable(f"a watch event of type {event.type!r} is not known")
 
 
-class _Silence(ApiUnreachable):
+class _Silence(WatchCut):
     """The watch says nothing, not even a bookmark.
 
     The connection is dead, or the version is one that the store has not reached. Or nothing is wrong: servers send no

@@ -17,6 +17,7 @@ from headgate.watcher.api.trouble import TroubleLog
 from headgate.watcher.objects.secrets import TLS_TYPE
 from headgate.watcher.sources import SourceEvent
 from headgate.watcher.sources.kubernetes.follower import KindFollower
+from headgate.watcher.sources.kubernetes.history import Chain
 from headgate.watcher.sources.kubernetes.listing import list_target
 from headgate.watcher.sources.kubernetes.named_only import KindObject, NamedOnly
 from headgate.watcher.sources.kubernetes.outages import Outages
@@ -145,6 +146,8 @@ class KubernetesSource:
         self.kinds: Sequence[ResourceKind] = [kind for choice in choices for kind in choice]
         self.transport = transport or KubernetesTransport(kubeconfig, context)
         self._owns_transport = transport is None
+        self.chain: Chain | None = None
+        """Writes of ours to the cluster, by which its history is recognised after a watch was cut."""
         self._trouble = TroubleLog()
         self._scope = scope
         self._choices = choices
@@ -192,6 +195,7 @@ class KubernetesSource:
                 outages=outages,
                 rng=self._rng,
                 trouble=self._trouble,
+                chain=self.chain,
             )
             for choice in self._choices
         ]
