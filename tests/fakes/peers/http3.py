@@ -69,6 +69,13 @@ class Answer:
         return self
 
 
+class _Anonymous(QuicConnection):
+    """A connection whose client has ids of no length, and so offers no further ones; aioquic would."""
+
+    def _replenish_connection_ids(self) -> None:
+        pass
+
+
 class Http3Client(QuicConnectionProtocol):
     """A connection."""
 
@@ -165,6 +172,11 @@ class Http3Client(QuicConnectionProtocol):
             self.send(stream_id, body, end=True)
         return await self.answers[stream_id].until_over()
 
+    def choose_first_id(self, first_id: bytes) -> None:
+        """Name a connection id in the first packet."""
+        self.quic._peer_cid.cid = first_id  # noqa: SLF001 - aioquic draws it
+        self.quic._original_destination_connection_id = first_id  # noqa: SLF001
+
     def acknowledged(self, stream_id: int) -> int:
         """Bytes of a stream that the gateway has acknowledged."""
         return int(self.quic._streams[stream_id].sender._buffer_start)  # noqa: SLF001 - shown nowhere else
@@ -231,6 +243,7 @@ async def http3_client(
     waits: bool = True,
     quiet: bool = False,
     keeps: Callable[[object], None] | None = None,
+    first_id: bytes = b"",
     **options: object,
 ) -> AsyncIterator[Http3Client]:
     """Connect to a port of this machine.
@@ -241,6 +254,7 @@ async def http3_client(
         waits: for the handshake.
         quiet: opens no streams of its own, and reads of answers the status.
         keeps: takes session tickets.
+        first_id: connection id that the first packet names; a random one by default.
         options: of aioquic's `QuicConfiguration`.
     """
     configuration = QuicConfiguration(
@@ -248,7 +262,10 @@ async def http3_client(
     )
     for name, value in options.items():
         setattr(configuration, name, value)
-    client = Http3Client(QuicConnection(configuration=configuration, session_ticket_handler=keeps), quiet=quiet)
+    kind = QuicConnection if configuration.connection_id_length else _Anonymous
+    client = Http3Client(kind(configuration=configuration, session_ticket_handler=keeps), quiet=quiet)
+    if first_id:
+        client.choose_first_id(first_id)
     loop = asyncio.get_running_loop()
     await loop.create_datagram_endpoint(lambda: client, local_addr=("127.0.0.1", 0))
     try:

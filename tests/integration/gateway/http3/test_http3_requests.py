@@ -1,6 +1,7 @@
 """Requests over HTTP/3 from an independent client to origins of HTTP/1.1, and what is told of them."""
 
 import asyncio
+import os
 
 import pytest
 
@@ -229,3 +230,19 @@ async def test_a_route_is_found_by_host_and_path() -> None:
         assert (await client.ask("/b")).body == b"b"
         assert (await client.ask("/c")).status == 404
         assert (await client.ask("/c", host="b.example")).body == b"b"
+
+
+@pytest.mark.parametrize("length", [8, 11, 18], ids="first id of {} bytes".format)
+async def test_clients_without_connection_ids_are_served_as_browsers_are(length: int) -> None:
+    """Their packets name the gateway's ids alone."""
+    async with (
+        origins(answering(*[named(b"one")] * 6)) as (origin,),
+        served(at(origin.port), site(), http3=True) as proxy,
+        http3_client(proxy.https_port, connection_id_length=0, first_id=os.urandom(length)) as client,
+        http3_client(proxy.https_port, connection_id_length=0, first_id=os.urandom(8)) as other,
+    ):
+        assert client.retries == (length != 8)
+        for each in (client, other, client):
+            assert (await each.ask()).body == b"one"
+        await client.move()
+        assert (await client.ask()).body == b"one"

@@ -22,6 +22,7 @@ from headgate.gateway.proxy.http3.numbers import EXCESSIVE_LOAD
 from headgate.gateway.proxy.http3.server import Http3Connection
 from headgate.gateway.proxy.peer import Peer
 from headgate.gateway.quic.handshake import ServerTls
+from headgate.gateway.quic.initial import AES_128, initial_keys
 from headgate.gateway.quic.tokens import Retried
 
 if TYPE_CHECKING:
@@ -43,13 +44,19 @@ NetworkAddress = tuple[Any, ...]
 class ClientQuic(QuicConnection):
     """A connection of a client; the `Link` of its HTTP/3."""
 
-    def __init__(self, endpoint: "QuicEndpoint", address: NetworkAddress, version: int, retried: Retried) -> None:
+    def __init__(
+        self, endpoint: "QuicEndpoint", address: NetworkAddress, retried: Retried, *, is_anonymous: bool = False
+    ) -> None:
+        """Begin; an anonymous client has connection ids of no length, as browsers have, and has chosen one of ours."""
         super().__init__(
             configuration=endpoint.configuration,
             original_destination_connection_id=retried.original_id,
             retry_source_connection_id=retried.retry_id or None,
         )
         self._endpoint = endpoint
+        self._is_anonymous = is_anonymous
+        if is_anonymous:
+            self.host_cid = retried.retry_id or retried.original_id
         self._shown_tls: ServerTls | None = None
         self.address = address
         """Where its last packets came from."""
@@ -141,6 +148,15 @@ class ClientQuic(QuicConnection):
 
     # Events
 
+    def _create_core(self, remote_addr: NetworkAddress, initial_dcid: bytes, now: float) -> None:
+        """Make the transport. It takes a client's id of no length for one that it has yet to learn, and so is told."""
+        if not self._is_anonymous:
+            super()._create_core(remote_addr, initial_dcid, now)
+            return
+        super()._create_core(remote_addr, b"", now)
+        for direction, key in initial_keys(initial_dcid).items():
+            self._require_core().install_packet_key(direction, 0, AES_128, *key, 0)
+
     def _create_tls(self, remote_source_cid: bytes | None) -> ServerTls:
         endpoint = self._endpoint
         self._tls = self._shown_tls = ServerTls(
@@ -150,7 +166,7 @@ class ClientQuic(QuicConnection):
             self._configuration,
             version=self._version,
             local_initial_source_connection_id=self.host_cid,
-            remote_initial_source_connection_id=remote_source_cid,
+            remote_initial_source_connection_id=b"" if self._is_anonymous else remote_source_cid,
             original_destination_connection_id=self._original_destination_connection_id,
             retry_source_connection_id=self._retry_source_connection_id,
             version_change_handler=self._set_version,

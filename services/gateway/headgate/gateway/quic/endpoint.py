@@ -152,7 +152,7 @@ class QuicEndpoint:
             header = pull_quic_header(data, 0, _ID_LENGTH)
         except ValueError:
             return
-        version, kind, destination_id, source_id, token = header[0], header[1], header[3], header[4], header[5]
+        version, kind, destination_id, source_id = header[0], header[1], header[3], header[4]
         connection = self._by_id.get(destination_id)
         if connection is not None:
             connection.receive([data], address)
@@ -161,7 +161,7 @@ class QuicEndpoint:
                 versions = self.configuration.supported_versions
                 self.send([encode_quic_version_negotiation(destination_id, source_id, versions)], address)
         elif kind == QuicPacketType.INITIAL and len(data) >= _MIN_INITIAL:
-            self._begin(data, address, version, destination_id, source_id, token)
+            self._begin(data, address, header)
         else:
             self._forwarding.forward(destination_id, data, address)
 
@@ -173,21 +173,15 @@ class QuicEndpoint:
         connection.receive([data], address)
         return True
 
-    def _begin(
-        self,
-        data: bytes,
-        address: NetworkAddress,
-        version: int,
-        destination_id: bytes,
-        source_id: bytes,
-        token: bytes,
-    ) -> None:
+    def _begin(self, data: bytes, address: NetworkAddress, header: tuple[Any, ...]) -> None:
+        version, destination_id, source_id, token = header[0], header[3], header[4], header[5]
         if not self._is_accepting or len(destination_id) < _ID_LENGTH or len(self._handshakes) >= MAX_HANDSHAKES:
             return
         client = address[0], address[1]
         retried = self._tokens.open(client, token) if token else None
         if retried is None:
-            if len(self._handshakes) >= VALIDATE_ABOVE:
+            # A client without an id of its own names ours, which must have the length that all have.
+            if len(self._handshakes) >= VALIDATE_ABOVE or (not source_id and len(destination_id) != _ID_LENGTH):
                 retry_id = os.urandom(_ID_LENGTH)
                 token = self._tokens.seal(client, destination_id, retry_id)
                 self.send([encode_quic_retry(version, retry_id, source_id, destination_id, token)], address)
@@ -195,7 +189,7 @@ class QuicEndpoint:
             retried = Retried(destination_id, b"")
         elif retried.retry_id != destination_id:
             return
-        connection = ClientQuic(self, address, version, retried)
+        connection = ClientQuic(self, address, retried, is_anonymous=not source_id)
         self.counts.started += 1
         self._handshakes.add(connection)
         for each in connection.ids:
