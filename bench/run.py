@@ -30,6 +30,7 @@ from bench.parts.churn import ChurnPlan, measure_churn
 from bench.parts.commands import CommandsPlan, measure_commands
 from bench.parts.connections import ConnectionsPlan, measure_connections
 from bench.parts.http2 import Http2Plan, measure_http2
+from bench.parts.http3 import Http3Plan, measure_http3
 from bench.parts.new_connections import HandshakePlan, measure_new_connections
 from bench.parts.propagation import PropagationPlan, measure_propagation
 from bench.parts.replicas import ReplicasPlan, measure_replicas
@@ -66,6 +67,7 @@ class Extent:
     seconds: float
     handshakes: HandshakePlan
     http2: Http2Plan
+    http3: Http3Plan
     bodies: BodiesPlan
     connections_held: ConnectionsPlan
     swaps: SwapsPlan
@@ -84,6 +86,7 @@ FULL = Extent(
     seconds=5.0,
     handshakes=HandshakePlan(4000, 5),
     http2=Http2Plan(5, 4.0),
+    http3=Http3Plan(5, 4.0),
     bodies=BodiesPlan(1 << 30, 5, 10.0),
     connections_held=ConnectionsPlan(10_000, 1_000, 30.0),
     swaps=SwapsPlan(60.0, 100, 25),
@@ -101,6 +104,7 @@ QUICK = Extent(
     seconds=1.0,
     handshakes=HandshakePlan(500, 2),
     http2=Http2Plan(2, 1.0),
+    http3=Http3Plan(2, 1.0),
     bodies=BodiesPlan(1 << 28, 2, 2.0),
     connections_held=ConnectionsPlan(500, 50, 2.0),
     swaps=SwapsPlan(5.0, 100, 20),
@@ -130,6 +134,10 @@ def _handshakes(options: argparse.Namespace, extent: Extent, folder: Path) -> Pa
 
 def _http2(options: argparse.Namespace, extent: Extent, folder: Path) -> PartResult:
     return measure_http2(options.peers or PEERS, extent.http2, folder)
+
+
+def _http3(options: argparse.Namespace, extent: Extent, folder: Path) -> PartResult:
+    return measure_http3(options.peers or PEERS, extent.http3, folder)
 
 
 def _bodies(options: argparse.Namespace, extent: Extent, folder: Path) -> PartResult:
@@ -168,6 +176,7 @@ MEASURES: dict[str, Callable[[argparse.Namespace, Extent, Path], PartResult]] = 
     "throughput": _throughput,
     "handshakes": _handshakes,
     "http2": _http2,
+    "http3": _http3,
     "bodies": _bodies,
     "connections": _connections,
     "swaps": _swaps,

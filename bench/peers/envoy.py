@@ -59,6 +59,7 @@ def _config(workload: Workload, folder: Path, http_port: int, https_port: int) -
             "listeners": [
                 _listener("http", http_port, plain),
                 _listener("https", https_port, {**plain, "transport_socket": _tls(workload)}),
+                _quic_listener(workload, folder, https_port),
             ],
             "clusters": [
                 *(_cluster(f"service-{index}", port) for index, port in enumerate(workload.origin_ports)),
@@ -66,6 +67,29 @@ def _config(workload: Workload, folder: Path, http_port: int, https_port: int) -
             ],
         }
     }
+
+
+def _quic_listener(workload: Workload, folder: Path, port: int) -> dict[str, Any]:
+    """HTTP/3 on the UDP port with the number of that for TLS."""
+    manager = _connection_manager(workload, folder)
+    manager["typed_config"] |= {"codec_type": "HTTP3"}
+    tls = _TYPE + "extensions.transport_sockets.quic.v3.QuicDownstreamTransport"
+    context = dict(_tls(workload)["typed_config"])
+    context["common_tls_context"] = {**context["common_tls_context"], "alpn_protocols": ["h3"]}
+    chain = {
+        "filters": [manager],
+        "transport_socket": {
+            "name": "quic",
+            "typed_config": {"@type": tls, "downstream_tls_context": _without_type(context)},
+        },
+    }
+    address = {"socket_address": {**_address(port)["socket_address"], "protocol": "UDP"}}
+    options = {"quic_options": {}, "downstream_socket_config": {"prefer_gro": True}}
+    return {"name": "h3", "address": address, "udp_listener_config": options, "filter_chains": [chain]}
+
+
+def _without_type(message: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in message.items() if key != "@type"}
 
 
 def _address(port: int) -> dict[str, Any]:

@@ -39,7 +39,7 @@ class Headgate:
             stack.wait_until_serving(workload.hosts[-1], "x" * SMALL_BYTES, _READY_S)
             for pid in stack.process.family():
                 pin(pid, side_core)
-            gateway = Gateway("gateway", stack, folder, core=core)
+            gateway = Gateway("gateway", stack, folder, "--http3", core=core)
         except BaseException:
             stack.process.stop()
             raise
