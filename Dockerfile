@@ -89,7 +89,7 @@ FROM service AS gateway
 LABEL org.opencontainers.image.description="Serves traffic by the current route table"
 COPY --from=gateway-libraries /opt/headgate /opt/headgate
 COPY --from=gateway-code /opt/headgate /opt/headgate
-EXPOSE 8080 8443
+EXPOSE 8080 8443 8443/udp
 ENTRYPOINT ["python3", "-m", "headgate.gateway"]
 
 FROM libraries AS headgate-libraries
@@ -115,7 +115,7 @@ FROM service AS headgate
 LABEL org.opencontainers.image.description="The headgate command, with all services and a NATS server"
 COPY --from=headgate-libraries /opt/headgate /opt/headgate
 COPY --from=headgate-code /opt/whole /opt/headgate
-EXPOSE 8080 8443
+EXPOSE 8080 8443 8443/udp
 ENTRYPOINT ["python3", "-m", "headgate.cli"]
 CMD ["up", "--manifests", "/manifests", "--data-dir", "/var/lib/headgate"]
 
