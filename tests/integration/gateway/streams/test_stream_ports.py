@@ -107,6 +107,20 @@ async def test_ports_of_the_gateway_itself_are_refused() -> None:
         running.listeners = before
 
 
+async def test_the_udp_port_of_http3_is_refused_to_streams() -> None:
+    port = free_port()
+    async with streams() as running:
+        listeners = StreamListeners(running.context, "127.0.0.1", reuse_port=True, http3_port=port)
+        running.put(backend(1), stream(free_port(), key="t"))
+        running.image.put(stream(port, protocol="udp"))
+        running.listeners, before = listeners, running.listeners
+        before.apply([])
+        running.load()
+        assert f"udp://127.0.0.1:{port} not open: port {port} is the gateway's HTTP/3 port" in listeners.names
+        await listeners.drain(0)
+        running.listeners = before
+
+
 async def test_a_closed_udp_port_serves_its_sessions_and_takes_no_new_ones_until_it_returns() -> None:
     port = free_port(kind=socket.SOCK_DGRAM)
     async with (

@@ -9,6 +9,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Generic, Literal, NamedTuple, Protocol, TypeVar
 
 from headgate.common.heartbeats import NOT_OPEN
@@ -55,6 +56,7 @@ class PortSet(Generic[P]):
             them.
         on_settled: called whenever ports have opened, closed or failed.
         on_change: called when a port that could not be opened is open.
+        reserved_udp: as `reserved`.
     """
 
     def __init__(
@@ -65,11 +67,14 @@ class PortSet(Generic[P]):
         reserved: Mapping[int, str],
         on_settled: Callable[[], None],
         on_change: Callable[[], None] = lambda: None,
+        *,
+        reserved_udp: Mapping[int, str] = MappingProxyType({}),
     ) -> None:
         self._noun = noun
         self._host = host
         self._open_port = open_port
         self.reserved = dict(reserved)
+        self._reserved_udp = reserved_udp
         self._on_settled = on_settled
         self._on_change = on_change
         self.open: dict[PortKey, OpenPort[P]] = {}
@@ -116,8 +121,8 @@ class PortSet(Generic[P]):
 
     def _why_not(self, key: PortKey) -> str:
         """Say whose a port is; empty if it is nobody's. At another address than the others' it is another port."""
-        is_theirs = key.transport == "tcp" and key.address in ("", self._host)
-        owner = self.reserved.get(key.port) if is_theirs else None
+        reserved = self.reserved if key.transport == "tcp" else self._reserved_udp
+        owner = reserved.get(key.port) if key.address in ("", self._host) else None
         return f"port {key.port} is {owner}" if owner else ""
 
     def _try_open(self, key: PortKey, plan: P) -> None:

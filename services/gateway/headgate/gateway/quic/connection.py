@@ -83,7 +83,7 @@ class ClientQuic(QuicConnection):
         try:
             self.receive_many_datagrams(datagrams, address, now)
             self._look_for_end()
-        except (QuicConnectionError, QuicTlsBridgeError, ValueError) as error:
+        except BaseException as error:
             self._fail(error)
 
     def transmit(self) -> bool:
@@ -138,7 +138,7 @@ class ClientQuic(QuicConnection):
         try:
             self.handle_timer(now)
             self._look_for_end()
-        except (QuicConnectionError, ValueError) as error:
+        except BaseException as error:
             self._fail(error)
         self._endpoint.note(self)
 
@@ -264,9 +264,17 @@ class ClientQuic(QuicConnection):
             session.lost()
             self._drain_core()
 
-    def _fail(self, error: Exception) -> None:
-        """Give a connection up that the transport cannot go on with."""
-        _log.debug("QUIC connection failed", exc_info=error)
+    def _fail(self, error: BaseException) -> None:
+        """Give up a connection with which something cannot go on; the others must not wait for it.
+
+        A fault in the transport's compiled code is no Exception.
+        """
+        if isinstance(error, KeyboardInterrupt | SystemExit):
+            raise error
+        if isinstance(error, QuicConnectionError | QuicTlsBridgeError | ValueError):
+            _log.debug("QUIC connection failed", extra={"error": str(error)})
+        else:
+            _log.error("a connection of HTTP/3 is given up", exc_info=error)
         self.give_up()
 
     def give_up(self) -> None:

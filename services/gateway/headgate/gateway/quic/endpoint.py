@@ -59,7 +59,7 @@ class QuicEndpoint:
         forwarding: Forwarding = NO_FORWARDING,
     ) -> None:
         self._socket = bound
-        self._udp = UdpSocketState(bound.fileno())
+        self._udp: UdpSocketState | None = UdpSocketState(bound.fileno())
         self._loop = asyncio.get_running_loop()
         self.context = context
         self.choose = certificates.choose
@@ -102,6 +102,7 @@ class QuicEndpoint:
         self._forwarding.close()
         for connection in set(self._by_id.values()):
             connection.give_up()
+        self._udp = None  # It has a descriptor of its own, with which the port would stay.
         self._socket.close()
 
     def sweep(self, now: float) -> None:
@@ -115,7 +116,7 @@ class QuicEndpoint:
         groups: dict[ClientQuic, tuple[NetworkAddress, list[bytes]]] = {}
         for _ in range(_READS):
             try:
-                batch = self._udp.recv()
+                batch = self._udp.recv() if self._udp is not None else []
             except OSError:
                 break  # of a datagram that could not be delivered: QUIC notices by itself
             if not batch:
@@ -251,10 +252,11 @@ class QuicEndpoint:
 
     def send(self, datagrams: list[bytes], address: NetworkAddress) -> bool:
         """Hand datagrams to the kernel; False: it takes no more, and keeps the rest waiting here."""
+        if self._udp is None:
+            return True
         if self._backlog:
             self._backlog.append((datagrams, address))
             return False
-        sent = 0
         # A network that does not take them is a loss, which QUIC makes good.
         with contextlib.suppress(OSError):
             sent = self._udp.send(datagrams, address)

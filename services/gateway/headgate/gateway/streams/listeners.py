@@ -37,6 +37,7 @@ class StreamListeners:
         reserved: TCP ports that are the gateway's own, and whose: with `reuse_port` the kernel would not refuse them.
         https: where routes of port 0 go; None: there is no such listener.
         on_change: called when `names` changed outside of `apply`.
+        http3_port: UDP port that is the gateway's own; 0: there is none.
     """
 
     def __init__(
@@ -48,6 +49,7 @@ class StreamListeners:
         reserved: Mapping[int, str] | None = None,
         https: SharesHttps | None = None,
         on_change: Callable[[], None] = lambda: None,
+        http3_port: int = 0,
     ) -> None:
         self._context = context
         self._host = host
@@ -55,7 +57,13 @@ class StreamListeners:
         self._https = https
         self._reserved = {port: f"the gateway's {owner}" for port, owner in (reserved or {}).items()}
         self.ports: PortSet[PortPlan] = PortSet(
-            "stream port", host, self._open_port, self._reserved, self._count, on_change
+            "stream port",
+            host,
+            self._open_port,
+            self._reserved,
+            self._count,
+            on_change,
+            reserved_udp={http3_port: "the gateway's HTTP/3 port"} if http3_port else {},
         )
         self._retiring: dict[PortKey, UdpPort] = {}
         self._problems: Mapping[str, str] = {}

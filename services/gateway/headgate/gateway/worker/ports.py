@@ -121,6 +121,7 @@ class Ports:
             reserved=reserved,
             https=server if settings.https else None,
             on_change=self._on_change,
+            http3_port=server.https_port().number if settings.http3 else 0,
         )
         self.serve_table()
         self._on_change()
