@@ -25,8 +25,6 @@ _ID_LENGTH: Final = 8
 _LONG_HEADER: Final = 0x80
 _MIN_INITIAL: Final = 1200
 """Bytes of the smallest datagram that begins a connection (RFC 9000 section 14.1)."""
-_READS: Final = 8
-"""Batches of datagrams that are read before others have a turn."""
 VALIDATE_ABOVE: Final = 64
 """Handshakes in progress from which on new clients have to show that their address is theirs, by a Retry."""
 MAX_HANDSHAKES: Final = 1024
@@ -113,15 +111,12 @@ class QuicEndpoint:
     # From the network
 
     def _read(self) -> None:
+        if self._udp is None:
+            return
         groups: dict[ClientQuic, tuple[NetworkAddress, list[bytes]]] = {}
-        for _ in range(_READS):
-            try:
-                batch = self._udp.recv() if self._udp is not None else []
-            except OSError:
-                break  # of a datagram that could not be delivered: QUIC notices by itself
-            if not batch:
-                break
-            for data, address in batch:
+        # One batch, which may be two thousand datagrams: others have their turn before the next.
+        with contextlib.suppress(OSError):  # of a datagram that could not be delivered: QUIC notices by itself
+            for data, address in self._udp.recv():
                 self._sort(groups, data, address)
         for connection, (address, datagrams) in groups.items():
             connection.receive(datagrams, address)
