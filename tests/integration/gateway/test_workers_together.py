@@ -1,4 +1,4 @@
-"""Limits and bounds of a gateway with several workers, as processes: they hold for all of them together."""
+"""Limits, bounds and kept answers of a gateway with several workers, as processes: of all of them together."""
 
 import asyncio
 import os
@@ -28,6 +28,7 @@ class Held:
     def __init__(self) -> None:
         self.port = 0
         self.waiting = 0
+        self.served = 0
         self.may_answer = asyncio.Event()
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -36,6 +37,7 @@ class Held:
                 self.waiting += 1
                 await self.may_answer.wait()
                 self.waiting -= 1
+                self.served += 1
                 writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
         writer.close()
 
@@ -92,11 +94,11 @@ async def serving(
         yield gateway
 
 
-async def ask(gateway: GatewayProcess, path: str = "/") -> int:
+async def ask(gateway: GatewayProcess, path: str = "/", method: str = "GET") -> int:
     """The status of an answer on a connection of its own; 0 if it was closed without one."""
     try:
         reader, writer = await asyncio.open_connection("127.0.0.1", gateway.http_port)
-        writer.write(b"GET %b HTTP/1.1\r\nHost: foo.com\r\nConnection: close\r\n\r\n" % path.encode())
+        writer.write(f"{method} {path} HTTP/1.1\r\nHost: foo.com\r\nConnection: close\r\n\r\n".encode())
         head = await reader.read(100)
         writer.close()
     except ConnectionError:
@@ -121,7 +123,7 @@ async def by_worker(gateway: GatewayProcess) -> dict[str, int]:
     return counts
 
 
-async def test_limits_hold_for_all_workers(
+async def test_limits_and_kept_answers_are_those_of_all_workers(
     tmp_path: Path, broker: EmbeddedNats, stores: NatsStores, held: Held
 ) -> None:
     held.may_answer.set()
@@ -130,6 +132,7 @@ async def test_limits_hold_for_all_workers(
         "/sliding": plugin("limit-count", count=20, time_window=86_400, window_type="sliding"),
         "/rate": plugin("limit-req", rate=0.001, burst=19, nodelay=True, key="remote_addr"),
         "/at-once": plugin("limit-count", count=100, time_window=600),
+        "/cache": plugin("proxy-cache", cache_ttl=600),
     }
     async with serving(tmp_path, broker, stores, held, plugins=plugins) as gateway:
         for path in ("/fixed", "/sliding", "/rate"):
@@ -137,6 +140,11 @@ async def test_limits_hold_for_all_workers(
         assert len(await by_worker(gateway)) == WORKERS
         statuses = Counter(await asyncio.gather(*(ask(gateway, "/at-once") for _ in range(300))))
         assert 100 <= statuses[200] <= 100 + 2 * (WORKERS - 1)
+        before = held.served
+        for _ in range(2):
+            assert Counter([await ask(gateway, "/cache") for _ in range(30)]) == {200: 30}
+            assert Counter([await ask(gateway, "/cache", "PURGE") for _ in range(10)]) == {200: 1, 404: 9}
+        assert held.served - before == 2
 
 
 async def test_requests_under_way_are_bounded_and_those_of_killed_workers_given_back(

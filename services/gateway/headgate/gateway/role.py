@@ -28,6 +28,8 @@ class WorkerRole(BaseModel):
 
     counts_descriptor: int | None = None
     """Of the memory in which the workers show each other what they count; None: there are no others."""
+    answers: Path | None = None
+    """Folder in which the workers keep answers for each other; None: there are no others."""
 
     @property
     def is_alone(self) -> bool:

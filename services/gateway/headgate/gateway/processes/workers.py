@@ -13,6 +13,7 @@ import contextlib
 import logging
 import os
 import random
+import shutil
 import sys
 import tempfile
 import time
@@ -58,6 +59,8 @@ async def run_workers(context: ServiceContext, settings: GatewaySettings, flags:
             else None
         )
         seed = RatchetFile.begin(folder / "ticket-seed", time.time())
+        answers = folder / "answers"
+        answers.mkdir()
         counts = stack.enter_context(SharedCounts(settings.workers))
         roles = [
             WorkerRole(
@@ -68,6 +71,7 @@ async def run_workers(context: ServiceContext, settings: GatewaySettings, flags:
                 workers=settings.workers,
                 ticket_seed=folder / "ticket-seed",
                 counts_descriptor=counts.descriptor,
+                answers=answers,
             )
             for index in range(settings.workers)
         ]
@@ -138,8 +142,10 @@ class WorkerProcess:
                 with contextlib.suppress(ProcessLookupError):
                     process.kill()
             await asyncio.wait({ended})
-            # What it had under way is over, whichever way it ended.
+            # What it had under way is over, whichever way it ended, and nobody keeps account of its answers.
             self._counts.forget(self._role.index)
+            if self._role.answers is not None:
+                await asyncio.to_thread(shutil.rmtree, self._role.answers / str(self._role.index), ignore_errors=True)
         return process.returncode
 
     async def _spawn(self) -> asyncio.subprocess.Process:

@@ -32,7 +32,7 @@ from headgate.gateway.observability.otlp_log import OtlpLog
 from headgate.gateway.observability.trace_context import Propagation
 from headgate.gateway.observability.tracing import Tracing
 from headgate.gateway.observability.traffic_metrics import EndpointFamilies, RouteFamilies
-from headgate.gateway.plugins.interface import ConsumerDirectory, Endpoints, Request, Response
+from headgate.gateway.plugins.interface import AnswersFolder, ConsumerDirectory, Endpoints, Request, Response
 from headgate.gateway.plugins.runtime.host import PluginHost
 from headgate.gateway.plugins.runtime.upstream_calls import Calls
 from headgate.gateway.proxy.consumer_traffic import ConsumerTraffic
@@ -103,9 +103,10 @@ def make_table(
     unseal: Unseal,
     metrics: Callable[[], Awaitable[Response]],
     peers: Peers | None = None,
+    answers: AnswersFolder | None = None,
 ) -> TableParts:
     """Make what tables are compiled with; `metrics` returns the page of metrics for plugins, `peers` are the other
-    workers.
+    workers, and `answers` is where plugins keep answers together with them.
     """
     dialler = Dialler(Destinations(settings.denied_destinations, settings.allowed_destinations, settings.admin_port))
     pools = PoolRegistry(settings.proxy_config(), dialler)
@@ -127,6 +128,7 @@ def make_table(
         upstreams.hold_group,
         settings.hooks_file,
         peers,
+        answers,
     )
     compiler = TableCompiler(
         directory,

@@ -29,7 +29,7 @@ from headgate.gateway.observability.metrics import TableMetrics
 from headgate.gateway.observability.rollout_watch import RolloutWatch
 from headgate.gateway.observability.tapping import Tapping
 from headgate.gateway.observability.traffic_summary import TrafficTeller
-from headgate.gateway.plugins.interface import Headers, Response
+from headgate.gateway.plugins.interface import AnswersFolder, Headers, Response
 from headgate.gateway.plugins.runtime.preview import preview_plugins
 from headgate.gateway.role import WorkerRole
 from headgate.gateway.sealing_keys import load_unsealer
@@ -49,6 +49,11 @@ from headgate.gateway.worker.wiring import make_collectors, make_serving, make_t
 _log = logging.getLogger(__name__)
 
 
+def _answers(role: WorkerRole) -> AnswersFolder | None:
+    """Return where answers are kept together with the other workers; None: there are none."""
+    return AnswersFolder(role.answers, role.workers, role.index) if role.answers is not None else None
+
+
 def _peers(role: WorkerRole) -> Peers | None:
     """Return how the other workers are heard; None: there are none."""
     if role.counts_descriptor is None:
@@ -66,7 +71,7 @@ class Worker:
         self._role = role
         self._unseal = load_unsealer(settings).open
         peers = _peers(role)
-        self._table = table = make_table(settings, self._unseal, self._metrics_page, peers)
+        self._table = table = make_table(settings, self._unseal, self._metrics_page, peers, _answers(role))
         self._serving = serving = make_serving(settings, table, role.ticket_seed, peers)
         self._collectors = make_collectors(settings, table, serving)
         self._metrics = TableMetrics()

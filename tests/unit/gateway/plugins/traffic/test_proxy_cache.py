@@ -1,8 +1,9 @@
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from headgate.gateway.plugins.interface import Headers, PluginServices, Response
+from headgate.gateway.plugins.interface import AnswersFolder, Headers, PluginServices, Response
 from headgate.gateway.plugins.kit.kept_answers import KeptAnswer, KeptAnswers
 from headgate.gateway.plugins.runtime.chain import PluginChain
 from unit.gateway.plugins.people import basic
@@ -11,13 +12,23 @@ from unit.gateway.plugins.running import Clock, answered, asked, chain, exchange
 STATUS = "Apisix-Cache-Status"
 
 
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
+class CacheClock(Clock):
+    """A clock, and where answers are kept."""
+
+    answers: AnswersFolder | None = None
 
 
-def cache(clock: Clock, *more, **config) -> PluginChain:
-    return chain(("proxy-cache", config), *more, services=PluginServices(clock=clock))
+@pytest.fixture(params=["alone", "shared"])
+def clock(request: pytest.FixtureRequest, tmp_path: Path) -> CacheClock:
+    """Of a worker that is alone, and of one of two."""
+    clock = CacheClock()
+    if request.param == "shared":
+        clock.answers = AnswersFolder(tmp_path, 2, 1)
+    return clock
+
+
+def cache(clock: CacheClock, *more, **config) -> PluginChain:
+    return chain(("proxy-cache", config), *more, services=PluginServices(clock=clock, answers=clock.answers))
 
 
 async def got(plugins: PluginChain, target="/", headers=(), answer=(), body=b"fresh", status=200, **given) -> Response:
@@ -199,7 +210,7 @@ async def test_body_that_is_cut_off_is_not_kept(clock) -> None:
 
 
 async def test_what_is_kept_outlives_a_new_table(clock) -> None:
-    services = PluginServices(clock=clock)
+    services = PluginServices(clock=clock, answers=clock.answers)
     before = chain(("proxy-cache", {}), services=services)
     await got(before)
     assert await seen(chain(("proxy-cache", {}), services=services), 1) == ["HIT"]
@@ -264,7 +275,7 @@ async def test_users_who_are_no_consumers_get_nothing_of_each_other(clock) -> No
 
 async def test_a_namespace_neither_reads_nor_purges_what_another_has_kept(clock) -> None:
     key = {"cache_key": ["a.test", "/index.html"]}
-    services = PluginServices(clock=clock, owner="c/team-a")
+    services = PluginServices(clock=clock, answers=clock.answers, owner="c/team-a")
     victim = chain(("proxy-cache", key), services=services)
     others = [
         chain(("proxy-cache", {**key, **more}), services=replace(services, owner=owner))
@@ -280,7 +291,7 @@ async def test_a_namespace_neither_reads_nor_purges_what_another_has_kept(clock)
 
 
 async def test_routes_of_one_namespace_share_by_their_keys(clock) -> None:
-    services = PluginServices(clock=clock, owner="c/team-a")
+    services = PluginServices(clock=clock, answers=clock.answers, owner="c/team-a")
     first, second = (chain(("proxy-cache", {"cache_key": ["k"]}), services=services, scope=each) for each in "rs")
     await got(first, body=b"one")
     assert (await got(second)).body == b"one"
@@ -288,7 +299,7 @@ async def test_routes_of_one_namespace_share_by_their_keys(clock) -> None:
 
 @pytest.mark.parametrize("separator", ["\n", ":", "1:"])
 async def test_parts_of_a_key_cannot_pass_for_others(clock, separator: str) -> None:
-    services = PluginServices(clock=clock, owner="c/team-a")
+    services = PluginServices(clock=clock, answers=clock.answers, owner="c/team-a")
     first = chain(("proxy-cache", {"cache_key": [f"a{separator}b", "c"]}), services=services)
     second = chain(("proxy-cache", {"cache_key": ["a", f"b{separator}c"]}), services=services)
     await got(first, body=b"one")

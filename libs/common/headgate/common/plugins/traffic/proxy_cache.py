@@ -13,8 +13,9 @@ class ProxyCacheConfig(PluginConfig, plugin="proxy-cache"):
     """Fields of `proxy-cache`."""
 
     cache_strategy: Literal["disk", "memory"] = "disk"
-    """Answers are always kept in memory. With `disk` they are kept for as long as the upstream says in `max-age`,
-    `s-maxage` or `Expires`, as nginx does; with `memory` only if `cache_control` is set."""
+    """Answers are kept in memory, or by several workers together in files, whatever this says. With `disk` they are
+    kept for as long as the upstream says in `max-age`, `s-maxage` or `Expires`, as nginx does; with `memory` only if
+    `cache_control` is set."""
     cache_zone: str = Field(default="disk_cache_one", min_length=1, max_length=100)
     """Routes of one zone share what they keep, if their keys are the same."""
     cache_key: tuple[VariableText, ...] = Field(default=("$host", "$request_uri"), min_length=1)

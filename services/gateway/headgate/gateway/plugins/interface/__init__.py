@@ -21,6 +21,7 @@ from headgate.gateway.plugins.interface.messages import Request, Response
 from headgate.gateway.plugins.interface.pacing import Pacing
 from headgate.gateway.plugins.interface.plugin import BodyFilter, Foreseen, Passes, Plugin
 from headgate.gateway.plugins.interface.services import (
+    AnswersFolder,
     Closing,
     PluginServices,
     SendTo,
@@ -37,6 +38,7 @@ from headgate.gateway.plugins.interface.targets import Endpoints, NoEndpoints
 from headgate.gateway.proxy.errors import BodyTooLarge, BuffersFull
 
 __all__ = [
+    "AnswersFolder",
     "Asked",
     "BadHeader",
     "BodyFilter",

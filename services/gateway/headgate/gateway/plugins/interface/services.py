@@ -5,7 +5,7 @@ import time
 from collections.abc import Awaitable, Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 from weakref import WeakValueDictionary
 
 from headgate.common.table import PathMatch
@@ -101,6 +101,16 @@ async def no_metrics() -> "Response":
     return Response.refusal(404, "there are no metrics here")
 
 
+class AnswersFolder(NamedTuple):
+    """Where the workers of a gateway keep answers for each other."""
+
+    path: Path
+    """With a folder for each worker, by its number."""
+    workers: int
+    worker: int
+    """Number of this one."""
+
+
 @dataclass(frozen=True, slots=True)
 class PluginServices:
     """What the gateway gives to a plugin."""
@@ -127,6 +137,8 @@ class PluginServices:
     """Returns where the endpoints of the group of backends with this key are found, for `send_to`."""
     find_counters: "Callable[[CountingConfig], SharedCounters | None]" = no_counters
     """Returns where a limit counts together with other gateways; None: with the workers of its own."""
+    answers: AnswersFolder | None = None
+    """Where answers are kept together with other workers of the gateway; None: there are none."""
     peers: "Peers | None" = None
     """Shows other workers of the gateway what is counted here; None: there are none."""
     find_sessions: "Callable[[SessionRedisConfig], HeldLink[RedisValues]]" = no_sessions

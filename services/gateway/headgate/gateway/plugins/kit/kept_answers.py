@@ -1,8 +1,8 @@
-"""Answers that one worker keeps in memory, and which of them goes first when there are too many."""
+"""Answers that one worker keeps, and which of them goes first when there are too many."""
 
 from collections import OrderedDict
-from collections.abc import Iterable
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterable
+from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
 from headgate.gateway.plugins.interface.headers import Headers
 
@@ -10,7 +10,19 @@ MAX_BYTES: Final = 64 << 20
 """Of all answers that a worker keeps; beyond them some of an owner's not asked for longest are dropped."""
 MAX_ANSWER: Final = 4 << 20
 """Bytes of one answer's body; longer ones are not kept."""
-_OVERHEAD = 512
+OVERHEAD: Final = 512
+"""Bytes that an answer takes beside its head and its body."""
+
+
+class HasSize(Protocol):
+    """What can be kept."""
+
+    @property
+    def size(self) -> int:
+        """Bytes that it takes, roughly."""
+
+
+A = TypeVar("A", bound=HasSize)
 
 
 class KeptAnswer(NamedTuple):
@@ -26,30 +38,35 @@ class KeptAnswer(NamedTuple):
     @property
     def size(self) -> int:
         """Bytes that it takes, roughly."""
-        return len(self.body) + len(self.headers.to_lines()) + _OVERHEAD
+        return len(self.body) + len(self.headers.to_lines()) + OVERHEAD
 
 
-class KeptAnswers:
-    """The answers of all owners, each a cluster and namespace.
+class KeptAnswers(Generic[A]):
+    """The answers of all owners, each a cluster and namespace, or what stands for them.
 
     When there are too many, an owner that has more than an equal share of the room parts with some: the one that keeps
     another answer, else the one that has most. Room that others do not need is everybody's.
+
+    Args:
+        limit: bytes of all.
+        on_forget: told of each that is kept no longer.
     """
 
-    def __init__(self, limit: int = MAX_BYTES) -> None:
+    def __init__(self, limit: int = MAX_BYTES, on_forget: Callable[[A], None] = lambda answer: None) -> None:
         self._limit = limit
-        self._shelves: dict[str, _Shelf] = {}
+        self._on_forget = on_forget
+        self._shelves: dict[str, _Shelf[A]] = {}
         """By owner; none is empty."""
         self.size = 0
 
-    def get(self, owner: str, key: str, headers: Headers) -> KeptAnswer | None:
+    def get(self, owner: str, key: str, headers: Headers) -> A | None:
         """Return what is kept for a request with these headers."""
         shelf = self._shelves.get(owner)
         return None if shelf is None else shelf.get(key, headers)
 
-    def put(self, owner: str, key: str, headers: Headers, vary: Iterable[str], answer: KeptAnswer) -> None:
+    def put(self, owner: str, key: str, headers: Headers, vary: Iterable[str], answer: A) -> None:
         """Keep an answer to a request with these headers."""
-        shelf = self._shelves.setdefault(owner, _Shelf())
+        shelf = self._shelves.setdefault(owner, _Shelf(self._on_forget))
         self.size += shelf.put(key, headers, vary, answer)
         while self.size > self._limit:
             self._make_room(owner)
@@ -76,35 +93,36 @@ class KeptAnswers:
             del self._shelves[owner]
 
 
-class _Shelf:
+class _Shelf(Generic[A]):
     """The answers of one owner by key, and by the headers that they vary with."""
 
-    def __init__(self) -> None:
-        self._answers: OrderedDict[tuple[str, str], KeptAnswer] = OrderedDict()
+    def __init__(self, on_forget: Callable[[A], None]) -> None:
+        self._on_forget = on_forget
+        self._answers: OrderedDict[tuple[str, str], A] = OrderedDict()
         """Those not asked for longest come first."""
         self._variants: dict[str, tuple[tuple[str, ...], set[str]]] = {}
         """By key: names of headers, and the variants that are kept."""
         self.size = 0
 
-    def get(self, key: str, headers: Headers) -> KeptAnswer | None:
+    def get(self, key: str, headers: Headers) -> A | None:
         """Return what is kept for a request with these headers."""
         known = self._variants.get(key)
         if known is None:
             return None
-        place = key, _variant(known[0], headers)
+        place = key, variant_of(known[0], headers)
         answer = self._answers.get(place)
         if answer is not None:
             self._answers.move_to_end(place)
         return answer
 
-    def put(self, key: str, headers: Headers, vary: Iterable[str], answer: KeptAnswer) -> int:
+    def put(self, key: str, headers: Headers, vary: Iterable[str], answer: A) -> int:
         """Keep an answer to a request with these headers; return by how many bytes all have grown."""
         before = self.size
         names = tuple(sorted(vary))
         known = self._variants.get(key)
         if known is not None and known[0] != names:
             self.drop(key)
-        variant = _variant(names, headers)
+        variant = variant_of(names, headers)
         self._forget((key, variant))
         self._variants.setdefault(key, (names, set()))[1].add(variant)
         self._answers[key, variant] = answer
@@ -133,9 +151,11 @@ class _Shelf:
         variants.discard(place[1])
         if not variants:
             del self._variants[place[0]]
+        self._on_forget(answer)
 
 
-def _variant(names: tuple[str, ...], headers: Headers) -> str:
+def variant_of(names: Iterable[str], headers: Headers) -> str:
+    """Return what tells a request apart from others by these headers."""
     return joined(joined(headers.get_all(name)) for name in names)
 
 

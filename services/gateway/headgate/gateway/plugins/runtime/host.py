@@ -16,6 +16,7 @@ from headgate.gateway.counting.peers import Peers
 from headgate.gateway.model.steps import Steps
 from headgate.gateway.net.dialling import UNBOUNDED, Dialler
 from headgate.gateway.plugins.interface import (
+    AnswersFolder,
     Closing,
     PluginServices,
     Request,
@@ -54,6 +55,7 @@ class PluginHost:
         find_group: gives the endpoints of a group of backends, as `find_upstream` does.
         hooks_file: of the functions that the plugin `python-hook` runs.
         peers: how other workers of the gateway are heard; None: there are none.
+        answers: where answers are kept together with them.
 
     Raises:
         SettingsError: that file cannot be run.
@@ -72,6 +74,7 @@ class PluginHost:
         find_group: Callable[[str], Endpoints] = NoEndpoints,
         hooks_file: Path | None = None,
         peers: Peers | None = None,
+        answers: AnswersFolder | None = None,
     ) -> None:
         self._unseal = unseal
         self._registry = PluginRegistry()
@@ -89,6 +92,7 @@ class PluginHost:
             find_group=find_group,
             find_counters=self._counters.find,
             peers=peers,
+            answers=answers,
             find_sessions=self._sessions.find,
             metrics=metrics,
             log_dir=log_dir,

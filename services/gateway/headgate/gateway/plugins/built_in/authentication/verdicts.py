@@ -21,7 +21,7 @@ _MAX_ANSWER: Final = 64 << 10
 _NOT_KEPT: Final = ("no-cache", "no-store", "private")
 
 
-def _room() -> KeptAnswers:
+def _room() -> KeptAnswers[KeptAnswer]:
     return KeptAnswers(MAX_BYTES)
 
 
@@ -32,7 +32,7 @@ class Verdicts:
         self._durations = cache.durations
         self._template = Template(cache.key)
         self._config = hashlib.sha256(config.model_dump_json().encode()).hexdigest()
-        self._kept: KeptAnswers = services.shared.get(("forward-auth verdicts",), _room)
+        self._kept: KeptAnswers[KeptAnswer] = services.shared.get(("forward-auth verdicts",), _room)
         self._clock = services.clock
 
     def find(self, request: Request) -> Response | None:

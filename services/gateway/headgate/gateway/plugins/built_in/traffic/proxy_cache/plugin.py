@@ -1,9 +1,10 @@
 """`proxy-cache`: keep answers, and give them again.
 
-Each worker keeps its own, in memory: 64 MiB of answers of up to 4 MiB each. Routes of one namespace share them by
-`cache_key`; those of another namespace or cluster neither see nor purge them, and leave them an equal share of room.
-What is kept is the upstream's answer, so that plugins see it each time as if it came from there. `Apisix-Cache-Status`
-tells the client `MISS`, `HIT`, `EXPIRED` or `BYPASS`; `PURGE` instead of the method forgets what is kept.
+A worker keeps 64 MiB of answers of up to 4 MiB each, in memory; several workers share theirs, in files. Routes of one
+namespace share them by `cache_key`; those of another namespace or cluster neither see nor purge them, and leave them an
+equal share of room. What is kept is the upstream's answer, so that plugins see it each time as if it came from there.
+`Apisix-Cache-Status` tells the client `MISS`, `HIT`, `EXPIRED` or `BYPASS`; `PURGE` instead of the method forgets what
+is kept.
 
 Never kept are answers with `no-store`, `no-cache` or `private`, with `Vary: *`, to requests with `Authorization` unless
 `public` or `s-maxage` allow it, and those that are cut off. Answers that vary are kept for each variant (RFC 9111).
@@ -25,6 +26,7 @@ from headgate.gateway.plugins.kit.kept_answers import (
 )
 from headgate.gateway.plugins.kit.memory import Allocation, plugin_memory
 from headgate.gateway.plugins.kit.patterns import Template
+from headgate.gateway.plugins.kit.shared_answers import SharedAnswers
 
 _DISK_TTL_S = 10
 """What Apache APISIX has in its configuration file for a cache on disk."""
@@ -59,7 +61,7 @@ class ProxyCache(Plugin[ProxyCacheConfig]):
     def __init__(self, config: ProxyCacheConfig, services: PluginServices) -> None:
         super().__init__(config, services)
         self._memory = plugin_memory(services)
-        self._kept: KeptAnswers = services.shared.get((self.name,), KeptAnswers)
+        self._kept = _answers(services)
         self._key = [Template(text) for text in config.cache_key]
         self._bypass = [Template(text) for text in config.cache_bypass]
         self._no_cache = [Template(text) for text in config.no_cache]
@@ -166,6 +168,16 @@ class ProxyCache(Plugin[ProxyCacheConfig]):
             whose = [variable(request, name) or "" for name in ("consumer_name", "remote_user")]
         written = (part.render(request) for part in self._key)
         return joined((self.config.cache_zone, *whose, *written))
+
+
+def _answers(services: PluginServices) -> KeptAnswers[KeptAnswer] | SharedAnswers:
+    """Return what this worker, or all together, have kept."""
+    folder = services.answers
+
+    def make() -> KeptAnswers[KeptAnswer] | SharedAnswers:
+        return KeptAnswers() if folder is None else SharedAnswers(folder)
+
+    return services.shared.get(("proxy-cache",), make)
 
 
 class _Keeping(BodyFilter):
