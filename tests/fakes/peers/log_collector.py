@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest, ExportLogsServiceResponse
-from opentelemetry.proto.common.v1.common_pb2 import KeyValue
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
 
@@ -40,10 +40,12 @@ class LogCollector:
 
 def values(attributes: "Iterator[KeyValue] | object") -> dict[str, object]:
     """Attributes as a dictionary."""
-    return {
-        one.key: getattr(one.value, one.value.WhichOneof("value"))
-        for one in attributes  # type: ignore[attr-defined]
-    }
+    return {one.key: _value(one.value) for one in attributes}  # type: ignore[attr-defined]
+
+
+def _value(value: AnyValue) -> object:
+    kind = value.WhichOneof("value")
+    return [_value(one) for one in value.array_value.values] if kind == "array_value" else getattr(value, kind or "")
 
 
 @contextmanager

@@ -20,12 +20,16 @@ from headgate.common.table.listener import AccessLogFormat
 from headgate.gateway.observability.access_log import AccessLog
 from headgate.gateway.observability.log_metrics import LogFamilies
 from headgate.gateway.observability.otlp_export import CLOSE_S, ExportLimits, LogEntry, LogExport, OtlpExporter
-from headgate.gateway.observability.otlp_log import OtlpLog
+from headgate.gateway.observability.otlp_log import OtlpLog, request_attributes
 from headgate.gateway.observability.tracing import Tracing
+from headgate.gateway.proxy.heads.head import RequestFields
 from headgate.gateway.settings import GatewaySettings
 from headgate.gateway.streams.log import Status, StreamRecord
 
-REQUEST = b"GET /x?y=1 HTTP/1.1\r\nHost: a\r\nUser-Agent: curl\r\nX-Request-ID: id-1\r\nConnection: close\r\n\r\n"
+REQUEST = (
+    b"GET /x?y=1 HTTP/1.1\r\nHost: a\r\nUser-Agent: curl\r\nReferer: http://b/\r\nX-Request-ID: id-1\r\n"
+    b"Connection: close\r\n\r\n"
+)
 SOON = ExportLimits(delay_s=0.02, queue_size=100, batch_size=10)
 
 
@@ -62,6 +66,7 @@ async def test_a_record_has_the_line_as_its_body_and_what_it_says_as_attributes(
     assert (found["http.response.status_code"], found["http.response.body.size"]) == (200, 2)
     assert (found["client.address"], found["user_agent.original"]) == ("127.0.0.1", "curl")
     assert (found["headgate.route"], found["headgate.request_id"]) == ("test|all", "id-1")
+    assert found["http.request.header.referer"] == ["http://b/"]
     assert found["headgate.upstream.status"] == 200
     assert 0 < found["headgate.duration"] < 30
     assert not any(value == "" for value in found.values())
@@ -206,3 +211,37 @@ def test_a_log_that_has_nowhere_to_go_is_refused() -> None:
     with pytest.raises(ValueError, match="access_log_otlp needs otlp_endpoint"):
         GatewaySettings(access_log_otlp=True)
     assert GatewaySettings(access_log_otlp=True, otlp_endpoint="http://127.0.0.1:4318").access_log == "off"
+
+
+class Notes:
+    """`RequestNotes` of a request that came over TLS, and was sent twice."""
+
+    scheme = b"https"
+    port = b"443"
+
+    def details(self) -> dict[str, object]:
+        return {"request_bytes": 5, "user": "ann", "tls": "TLSv1.3", "retries": 1, "upstream_seconds": 0.25}
+
+
+def test_what_only_some_requests_have_is_named_by_the_conventions() -> None:
+    notes, fields = Notes(), RequestFields()
+    fields.host = b"a"
+    record = (b"", b"::1", b"PUT", b"/", b"2.0", 0, 0, 0.5, fields, b"id", "", "", "", notes, "gone")
+    assert request_attributes(record, notes.details()) == {  # type: ignore[arg-type]
+        "http.request.method": "PUT",
+        "url.scheme": "https",
+        "url.path": "/",
+        "server.address": "a",
+        "client.address": "::1",
+        "network.protocol.name": "http",
+        "network.protocol.version": "2",
+        "http.request.body.size": 5,
+        "http.response.body.size": 0,
+        "enduser.id": "ann",
+        "tls.protocol.version": "1.3",
+        "headgate.duration": 0.5,
+        "headgate.request_id": "id",
+        "headgate.retries": 1,
+        "headgate.upstream.seconds": 0.25,
+        "headgate.reason": "gone",
+    }

@@ -78,7 +78,8 @@ class SharedCounts:
 
 def _open_unnamed() -> int:
     """Open a file without a name, in memory where the system has that."""
-    if hasattr(os, "memfd_create"):
+    # Other systems than Linux have no such files, and a sandbox may forbid them.
+    with contextlib.suppress(AttributeError, OSError):
         return os.memfd_create("headgate-counts")
     with tempfile.TemporaryFile() as file:
         return os.dup(file.fileno())

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.resources import Resource
 
 _log = logging.getLogger(__name__)
-Attribute = str | int | float
+Attribute = str | int | float | tuple[str, ...]
 CLOSE_S: Final = 2.0
 """For what is left when the gateway ends."""
 

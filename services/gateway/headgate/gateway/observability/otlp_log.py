@@ -23,7 +23,6 @@ _DETAILS = {
     "upstream_bytes": "headgate.upstream.bytes",
     "upstream_seconds": "headgate.upstream.seconds",
     "retries": "headgate.retries",
-    "tls": "tls.protocol.version",
 }
 """Attributes of what `Books.details` has."""
 
@@ -116,7 +115,6 @@ def request_attributes(record: LogRecord, details: dict[str, object]) -> dict[st
         "network.protocol.version": version.decode("latin-1").removesuffix(".0"),
         "http.response.body.size": sent,
         "user_agent.original": fields.agent.decode("latin-1"),
-        "http.request.header.referer": fields.referer.decode("latin-1"),
         "headgate.duration": round(seconds, 6),
         "headgate.request_id": request_id.decode("latin-1"),
         "headgate.route": route,
@@ -126,9 +124,14 @@ def request_attributes(record: LogRecord, details: dict[str, object]) -> dict[st
     }
     if status:
         attributes["http.response.status_code"] = status
+    if fields.referer:
+        attributes["http.request.header.referer"] = (fields.referer.decode("latin-1"),)
+    tls = str(details.get("tls", ""))
+    if tls:
+        attributes["tls.protocol.version"] = tls.removeprefix("TLSv")
     for name, attribute in _DETAILS.items():
         value = details.get(name)
-        if isinstance(value, Attribute):
+        if isinstance(value, str | int | float):
             attributes[attribute] = value
     return {name: value for name, value in attributes.items() if value != ""}
 
