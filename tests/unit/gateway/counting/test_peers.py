@@ -1,6 +1,9 @@
 """What workers show each other in memory: found by its key, read by all, and gone with its worker."""
 
 import os
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -10,6 +13,17 @@ from hypothesis import strategies as st
 from fakes.gateway.workers import Workers, workers
 from headgate.gateway.counting.layout import BUCKETS, WAYS
 from headgate.gateway.counting.peers import FOR_EVER, Peers
+
+WRITING = """
+import sys, time
+from headgate.gateway.counting.peers import Peers
+descriptor, buckets, until = (int(text) for text in sys.argv[1:])
+peers, number = Peers(descriptor, 3, 0), 0
+while time.monotonic() * 1000 < until:
+    number += 1
+    place = 7 + buckets * (number % 16)
+    peers.write(place, place, place, place, float(number))
+"""
 
 
 @pytest.fixture
@@ -69,6 +83,20 @@ def test_what_a_worker_that_ended_has_shown_is_forgotten_and_no_one_elses(three:
     assert all(one.read(place) == [(2.0, 0.0, 0.0, FOR_EVER)] for place in range(1, 5000, 7))
     two.write(1, 9.0, 0.0, 0.0, FOR_EVER)
     assert len(one.read(1)) == 2
+
+
+def test_numbers_of_one_key_are_never_read_under_another_while_they_change(three: Workers) -> None:
+    arguments = [str(three.counts.descriptor), str(BUCKETS), str(int(time.monotonic() * 1000) + 2000)]
+    writer = subprocess.Popen([sys.executable, "-c", WRITING, *arguments], pass_fds=(three.counts.descriptor,))
+    places = [7 + BUCKETS * way for way in range(2 * WAYS)]
+    seen = 0
+    while writer.poll() is None:
+        for place in places:
+            for first, second, third, _ in three.peers[1].read(place):
+                assert (first, second, third) == (place, place, place)
+                seen += 1
+    assert writer.returncode == 0
+    assert seen > 100
 
 
 def test_keys_are_those_of_this_gateway_alone() -> None:

@@ -55,7 +55,11 @@ class Peers:
             at = region + bucket
             keys = KEYS.unpack_from(memory, at)
             if place in keys:
-                found.append(NUMBERS.unpack_from(memory, at + KEYS.size + NUMBERS.size * keys.index(place)))
+                index = keys.index(place)
+                numbers = NUMBERS.unpack_from(memory, at + KEYS.size + NUMBERS.size * index)
+                # Meanwhile the cell may have become that of another key.
+                if KEY.unpack_from(memory, at + KEY.size * index)[0] == place:
+                    found.append(numbers)
         return found
 
     def write(self, place: int, first: float, second: float, third: float, until: float) -> None:
@@ -73,7 +77,7 @@ class Peers:
         index = keys.index(_FREE) if _FREE in keys else self._ends_first(bucket)
         if index < 0:
             return
-        # Nobody is to read the numbers of one key under another.
+        # Free while its numbers change: nobody is to take those of one key for another's.
         KEY.pack_into(memory, bucket + KEY.size * index, _FREE)
         NUMBERS.pack_into(memory, bucket + KEYS.size + NUMBERS.size * index, first, second, third, until)
         KEY.pack_into(memory, bucket + KEY.size * index, place)
