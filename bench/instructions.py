@@ -154,11 +154,14 @@ def _run(load: H2Load, options: argparse.Namespace, requests: int = 0) -> None:
     """Send so many requests, or those that are counted; with `handshakes` each on a connection of its own."""
     left = requests or options.requests
     while left > 0:
-        count = min(left, load.clients) if options.load == "handshakes" else left
-        done = run_h2load(replace(load, requests=count), core=max(os.sched_getaffinity(0)))
+        load = replace(load, requests=left)
+        if options.load == "handshakes":
+            clients = min(left, options.connections)
+            load = replace(load, clients=clients, requests=clients)
+        done = run_h2load(load, core=max(os.sched_getaffinity(0)))
         if done.errors:
             raise BenchError(f"the load failed: {done.errors}")
-        left -= count
+        left -= load.requests or left
 
 
 def _control(pid: int, *flags: str) -> None:

@@ -6,6 +6,7 @@ from fakes.gateway.proxied import proxied
 from fakes.gateway.requests import request_facts
 from headgate.gateway.proxy.heads.body_fields import MAX_FIELDS, MAX_PARSED_BODY
 from headgate.gateway.proxy.heads.facts import RequestFacts
+from headgate.gateway.proxy.heads.head import RequestFields
 from headgate.gateway.proxy.request_source import RequestSource
 
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
@@ -189,7 +190,10 @@ def test_a_body_that_comes_later_is_read_then() -> None:
 
 def test_what_ends_at_the_gateway_is_what_the_client_sent() -> None:
     facts = request_facts(headers={"X-A": "1"})
-    facts.found = (b"Upgrade", b"connection", b"Connection", b"X-B"), (b"WebSocket ", b"Upgrade", b"x-b", b"2")
+    facts.came = RequestFields()
+    facts.came.take_found(
+        ((b"Upgrade", b"connection", b"Connection", b"X-B"), (b"WebSocket ", b"Upgrade", b"x-b", b"2"))
+    )
     assert facts.header(b"upgrade") == b"WebSocket"
     assert (facts.header(b"connection"), facts.header_values(b"connection")) == (b"Upgrade, x-b", [b"Upgrade", b"x-b"])
     assert [facts.header(name) for name in (b"x-a", b"x-b", b"te")] == [b"1", None, None]

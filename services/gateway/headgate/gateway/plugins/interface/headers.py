@@ -25,12 +25,6 @@ def _begin(name: str) -> bytes:
     return b"%b: " % checked_name(name).encode()
 
 
-@lru_cache(256)
-def _folded(lines: bytes) -> bytes:
-    """Return lines in lower case: those that plugins set are the same for most requests."""
-    return lines.lower()
-
-
 class Headers:
     """The fields of one head, without Host and those that frame the message."""
 
@@ -177,7 +171,7 @@ class Headers:
     def _append(self, lines: bytes) -> None:
         self._lines += lines
         if self._folded is not None:
-            self._folded += _folded(lines)
+            self._folded += lines.lower()
 
     def _write(self, lines: bytes) -> None:
         self._lines = lines

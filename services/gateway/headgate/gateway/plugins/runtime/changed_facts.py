@@ -11,7 +11,7 @@ def facts_of(request: Request, source: RequestSource) -> RequestFacts:
     came = source.facts()
     parts = (request.method.encode("latin-1"), came.scheme, came.host, request.target.encode("latin-1"))
     facts = RequestFacts(*parts, request.headers.to_lines(), request.client.encode("latin-1"))
-    facts.peer, facts.transport, facts.found = came.peer, came.transport, came.found
+    facts.peer, facts.transport, facts.came = came.peer, came.transport, came.came
     facts.body = came.body if request.body is None else request.body
     facts.consumer = came.consumer if request.consumer is None else request.consumer.name.encode()
     if not request.is_target_changed:

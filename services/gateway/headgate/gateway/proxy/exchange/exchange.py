@@ -85,7 +85,7 @@ class Exchange(ActiveRequest):
             lines = forwarded_lines(fields, origin, self.client.peer)
             facts = RequestFacts(self.method, origin.scheme, fields.host, self.target, lines, origin.address)
             facts.path = self.path or facts.path
-            facts.peer, facts.found = self.client.peer.address, fields.found
+            facts.peer, facts.came = self.client.peer.address, fields
             facts.transport = b"http" if origin.tls is None else b"https"
             self._facts = facts
         return facts

@@ -7,6 +7,7 @@ which are percent-decoded.
 from typing import Final
 
 from headgate.gateway.proxy.heads.body_fields import BodyFields, read_pairs, read_values
+from headgate.gateway.proxy.heads.head import RequestFields
 
 _BLANKS: Final = b" \t"
 _ENDING_HERE: Final = frozenset(
@@ -14,6 +15,7 @@ _ENDING_HERE: Final = frozenset(
     b"content-length expect x-request-id".split()
 )
 """Fields that upstreams do not get as they were sent: what of them is asked is what the client sent."""
+_NOTHING: Final = RequestFields()
 
 
 class RequestFacts:
@@ -37,10 +39,10 @@ class RequestFacts:
         "_values",
         "backend",
         "body",
+        "came",
         "chosen",
         "client",
         "consumer",
-        "found",
         "host",
         "lines",
         "method",
@@ -66,8 +68,8 @@ class RequestFacts:
         """As routes are asked for it, without the query."""
         self.query: bytes = b"" if cut < 0 else target[cut + 1 :]
         """As sent, without `?`."""
-        self.found: tuple[tuple[bytes, ...], tuple[bytes, ...]] = ((), ())
-        """Names and values of the fields as they came, whether they go on or not."""
+        self.came = _NOTHING
+        """The fields as they came, whether they go on or not."""
         self.transport: bytes = scheme
         """`https` if the gateway's own connection speaks TLS, else `http`."""
         self.body: bytes | None = None
@@ -145,7 +147,7 @@ class RequestFacts:
         """Return the values of a field that ends at the gateway; none of another one."""
         if name not in _ENDING_HERE:
             return []
-        names, values = self.found
+        names, values = self.came.found
         return [value.strip(_BLANKS) for found, value in zip(names, values, strict=True) if found.lower() == name]
 
     def _value(self, start: int) -> bytes:
