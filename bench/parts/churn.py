@@ -11,20 +11,19 @@ import shutil
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from bench.clients.probe import Probe
 from bench.errors import BenchError
+from bench.parts.churn_result import ENDPOINT, NEW_INGRESS, Churning, ChurnPart, ChurnResult, Measured
 from bench.parts.scale import COLD_STEPS, READY_S, check_sample
 from bench.recording.churner import Churn, Churned, Churner
 from bench.recording.log_writer import LogWriter, delta_of
-from bench.recording.stages import STAGES, stages_of
+from bench.recording.stages import stages_of
 from bench.recording.steady import Answer, SteadyClient
 from bench.recording.tap import POINTERS, Tap
 from bench.reporting.figures import Distribution
-from bench.reporting.promise import Promise, below, none_of
-from bench.reporting.tables import table
 from bench.servers.origin import start_origin
 from bench.setup.changes import Change
 from bench.setup.manifests import (
@@ -41,7 +40,6 @@ from bench.setup.processes import cpu_seconds, family, free_ports
 from bench.setup.stack import Stack
 from bench.setup.workload import DOMAIN
 
-ENDPOINT, NEW_INGRESS = "endpoint", "new Ingress"
 PORTS = 8
 PROBED = "probed"
 PROBED_NUMBER = 900_000
@@ -57,9 +55,6 @@ PATIENCE_S = 30.0
 DOCUMENTS_PER_FILE = 100
 STALL_MS = 20.0
 """A write to the log that took longer waited for the disk."""
-MANY = 10_000
-START_P99_MS, IDLE_P99_MS, CHURN_P99_MS, NEW_INGRESS_P99_MS = 50.0, 50.0, 150.0, 150.0
-COLD_START_S, GATEWAY_MB, TRANSLATOR_MB = 15.0, 300.0, 1500.0
 
 
 @dataclass(frozen=True)
@@ -80,92 +75,6 @@ class ChurnPlan:
     def title(self) -> str:
         """Heading of the rows."""
         return f"{self.ingresses:,} Ingresses, {self.ingresses * self.endpoints:,} endpoints"
-
-
-@dataclass(frozen=True)
-class Measured:
-    """Changes of one kind in one phase, in milliseconds."""
-
-    took: Distribution
-    """From the publication to the answer."""
-    stored: Distribution
-    """From the publication to the log's confirmation: the disk is in it, and not in the way of the change."""
-    stalled: int
-    """Changes during which a write to the log took longer than `STALL_MS`."""
-    calm_p99: float
-    """The 99th percentile of all others."""
-    stages: dict[str, Distribution] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Churning:
-    """What went on meanwhile."""
-
-    published: int
-    lost: int
-    """Changes that the log did not confirm."""
-    took_s: float
-    revisions: int
-    cpu: dict[str, float]
-    """Service to the share of a core that it used."""
-
-
-@dataclass(frozen=True)
-class ChurnResult:
-    """One plan, measured."""
-
-    title: str
-    ingresses: int
-    rate: int
-    cold_start_s: float
-    cold_steps_s: dict[str, float]
-    measured: dict[str, dict[str, Measured]]
-    """Phase to kind of change."""
-    churning: Churning
-    memory_mb: dict[str, dict[str, float]]
-    """By moment and service."""
-    peak_mb: dict[str, float]
-    requests: int
-    failed: int
-    failures: list[str]
-
-    def promises(self) -> Iterator[Promise]:
-        """Compare what was measured with what is promised at `MANY`."""
-        yield none_of(f"failed requests, {self.title}", self.failed)
-        if self.ingresses != MANY:
-            return
-        idle, churn = self.measured["idle"], self.measured["churn"]
-        yield below("endpoint change to traffic, p99", IDLE_P99_MS, idle[ENDPOINT].took.p99, "ms")
-        started = self.measured["just started"]
-        yield below("the same from the start on", START_P99_MS, started[ENDPOINT].took.p99, "ms")
-        yield below(f"the same during {self.rate} changes/s", CHURN_P99_MS, churn[ENDPOINT].took.p99, "ms")
-        yield below("new Ingress to traffic, p99", NEW_INGRESS_P99_MS, idle[NEW_INGRESS].took.p99, "ms")
-        yield below("cold start", COLD_START_S, self.cold_start_s, "s")
-        yield below("gateway, most memory", GATEWAY_MB, self.peak_mb["gateway"], "MB")
-        yield below("translator, most memory", TRANSLATOR_MB, self.peak_mb["translator"], "MB")
-
-
-@dataclass(frozen=True)
-class ChurnPart:
-    """All sizes that were measured."""
-
-    results: Sequence[ChurnResult]
-    failed_sizes: Sequence[str] = ()
-    versions: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def failures(self) -> list[str]:
-        """What went wrong."""
-        return [*(failure for each in self.results for failure in each.failures), *self.failed_sizes]
-
-    def promises(self) -> Iterable[Promise]:
-        """Compare what was measured, and nothing that was not."""
-        return [promise for each in self.results for promise in each.promises()]
-
-    def markdown(self) -> str:
-        """The part of the report."""
-        parts = ["## Churn", _changes(self.results), _stages(self.results), _churning(self.results)]
-        return "\n\n".join([*parts, _starts(self.results)])
 
 
 def measure_churn(plans: Iterable[ChurnPlan], folder: Path) -> ChurnPart:
@@ -369,77 +278,3 @@ def _summarise(
 
 def _overlaps(change: Change, stall: tuple[float, float]) -> bool:
     return stall[0] < change.served and change.written < stall[1]
-
-
-# Report
-
-
-def _changes(results: Sequence[ChurnResult]) -> str:
-    heads = (
-        "publication to traffic, ms",
-        "changes",
-        "p50",
-        "p99",
-        "max",
-        "stored p50",
-        "max",
-        "stalled",
-        "p99 without",
-    )
-    rows = [
-        [
-            *(f"{each.title}, {phase}, {kind}", str(one.took.count)),
-            *(f"{value:.1f}" for value in (one.took.p50, one.took.p99, one.took.max, one.stored.p50, one.stored.max)),
-            *(str(one.stalled), f"{one.calm_p99:.1f}"),
-        ]
-        for each in results
-        for phase, kinds in each.measured.items()
-        for kind, one in kinds.items()
-    ]
-    return table(heads, rows)
-
-
-def _stages(results: Sequence[ChurnResult]) -> str:
-    heads = ("idle, p50 / p99, ms", *STAGES[1:])
-    rows = [
-        [
-            f"{each.title}, {kind}",
-            *(f"{one.stages[stage].p50:.1f} / {one.stages[stage].p99:.1f}" for stage in STAGES[1:]),
-        ]
-        for each in results
-        for kind, one in each.measured["idle"].items()
-        if one.stages
-    ]
-    return table(heads, rows)
-
-
-def _churning(results: Sequence[ChurnResult]) -> str:
-    services = list(dict.fromkeys(name for each in results for name in each.churning.cpu))
-    heads = ("churn", "changes/s", "seconds", "revisions", "requests", "failed", *(f"{name} core" for name in services))
-    rows = [
-        [
-            *(each.title, f"{each.churning.published / each.churning.took_s:.0f}", f"{each.churning.took_s:.0f}"),
-            *(f"{each.churning.revisions:,}", f"{each.requests:,}", str(each.failed)),
-            *(f"{each.churning.cpu.get(name, 0):.2f}" for name in services),
-        ]
-        for each in results
-    ]
-    return table(heads, rows)
-
-
-def _starts(results: Sequence[ChurnResult]) -> str:
-    services = list(dict.fromkeys(name for each in results for name in each.memory_mb["settled"]))
-    heads = ("cold start, s; memory, MB: settled, after churn (most)", "cold start", *COLD_STEPS, *services)
-    rows = [
-        [
-            *(each.title, f"{each.cold_start_s:.1f}"),
-            *(f"{each.cold_steps_s[step]:.1f}" if step in each.cold_steps_s else "" for step in COLD_STEPS),
-            *(
-                f"{each.memory_mb['settled'].get(name, 0):.0f}, {each.memory_mb['after'].get(name, 0):.0f}"
-                f" ({each.peak_mb.get(name, 0):.0f})"
-                for name in services
-            ),
-        ]
-        for each in results
-    ]
-    return table(heads, rows)

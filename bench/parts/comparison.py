@@ -51,6 +51,7 @@ class Row:
     errors: int
     others: float = 0.0
     """Share of the proxy's core that other work used in the worst round."""
+    of_haproxy: float | None = None
 
 
 @dataclass
@@ -79,7 +80,7 @@ class ComparisonResult:
             for row in rows:
                 if row.proxy != MEASURED:
                     continue
-                for peer, ratio in (("nginx", row.of_nginx), ("Envoy", row.of_envoy)):
+                for peer, ratio in (("nginx", row.of_nginx), ("HAProxy", row.of_haproxy), ("Envoy", row.of_envoy)):
                     if ratio is not None and peer in targets:
                         yield at_least(f"{self.counted} of {peer}, {title}", targets[peer], ratio)
 
@@ -114,7 +115,7 @@ class ComparisonResult:
         return [f"{name} was left out: {reason}." for name, reason in self.left_out.items()]
 
 
-_HEADS = ("spread", "of nginx", "of Envoy", "p50 ms", "p99 ms", "MB/s", "busy", "per busy core", "errors")
+_HEADS = ("spread", "of nginx", "of HAProxy", "of Envoy", "p50 ms", "p99 ms", "MB/s", "busy", "per busy core", "errors")
 _WHOLE = 0.95
 _QUIET = 0.03
 
@@ -127,6 +128,7 @@ def _cells(row: Row) -> list[str]:
         f"{spread.median:,.0f}",
         f"{spread.low:,.0f} to {spread.high:,.0f}" if is_proxy else "",
         f"{row.of_nginx:.2f}" if row.of_nginx is not None else "",
+        f"{row.of_haproxy:.2f}" if row.of_haproxy is not None else "",
         f"{row.of_envoy:.2f}" if row.of_envoy is not None else "",
         f"{row.p50_ms:.2f}",
         f"{row.p99_ms.median:.2f}",
@@ -200,6 +202,7 @@ def make_row(name: str, rounds: Mapping[str, Sequence[LoadResult]], *, by_core: 
         p99_ms=Spread.of([each.p99_ms for each in own]),
         megabytes_per_s=median([each.megabytes_per_s for each in own]),
         of_nginx=_ratio(worth, own, rounds.get("nginx")),
+        of_haproxy=_ratio(worth, own, rounds.get("HAProxy")),
         of_envoy=_ratio(worth, own, rounds.get("Envoy")),
         errors=sum(sum(each.errors.values()) for each in own),
         others=max(each.others for each in own),

@@ -44,10 +44,14 @@ from bench.setup.workload import (
 
 CLIENTS = 32
 STREAMS = 10
-TARGETS: Targets = {"Envoy": 0.35}
 SECURE = "HTTP/2 over TLS to HTTP/1.1, 1 KB, 32 x 10"
 CLEAR = "HTTP/2 without TLS to HTTP/1.1, 1 KB, 32 x 10"
 GRPC = "gRPC unary without TLS, 100 bytes, 32 x 10"
+_TARGETS: dict[str, Targets] = {
+    SECURE: {"nginx": 1.0},
+    CLEAR: {"nginx": 1.0},
+    GRPC: {"Envoy": 2.0, "HAProxy": 0.9},
+}
 _GRPC_HEADERS = ("content-type: application/grpc", "te: trailers", "user-agent: grpc-go/1.64.0")
 _CLIENT_MODULE = "headgate.gateway.proxy.http2.client"
 
@@ -122,7 +126,7 @@ def _measure(title: str, load: H2Load, proxies: Sequence[Running], plan: Http2Pl
 
     for proxy in proxies:
         one_round(proxy)
-    result.targets[title] = TARGETS
+    result.targets[title] = _TARGETS[title]
     result.commands[title] = replace(load, port=8443).command(LOAD_CORE)
     compare(title, proxies, plan.rounds, one_round, result)
 

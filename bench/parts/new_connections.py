@@ -27,7 +27,7 @@ from bench.setup.processes import free_ports
 from bench.setup.workload import SMALL_PATH, Workload, browser_headers, host_names, write_certificate
 
 TITLE = "TLS 1.3, ECDSA P-256, a connection for each request"
-TARGETS: Targets = {"nginx": 0.4}
+TARGETS: Targets = {"nginx": 0.85}
 
 
 @dataclass(frozen=True)

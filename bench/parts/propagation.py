@@ -29,6 +29,8 @@ QUIET_S = 5.0
 """Of steady traffic before the first change, to compare with."""
 PAUSE_S = 0.15
 READY_S = 120.0
+ALONE = "alone"
+"""Title of the plan without other Ingresses."""
 DOCUMENTS_PER_FILE = 100
 
 
@@ -81,7 +83,7 @@ def measure_propagation(plan: PropagationPlan, folder: Path) -> PropagationResul
             started = time.monotonic()
             changes = list(make_changes(site, stack.http_port, plan.changes, PAUSE_S, site.move_endpoint))
         restarts = stack.restarts
-    title = f"{plan.ingresses:,} other Ingresses" if plan.ingresses else "alone"
+    title = f"{plan.ingresses:,} other Ingresses" if plan.ingresses else ALONE
     result = summarise(title, changes, client.answers, tap.heard, started)
     if restarts:
         result.failures.append(f"{title}: services had to be started again: {restarts}")

@@ -31,8 +31,8 @@ from bench.setup.workload import (
 
 HOSTS = 100
 SERVICES = 10
-PLAIN: Targets = {"nginx": 0.6, "Envoy": 2.0}
-SECURE: Targets = {"nginx": 0.6}
+PLAIN: Targets = {"nginx": 0.9, "HAProxy": 1.0, "Envoy": 2.5}
+SECURE: Targets = {"nginx": 0.9}
 LARGE: Targets = {"nginx": 0.5, "Envoy": 1.5}
 
 

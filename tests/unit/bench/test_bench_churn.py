@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from bench.parts.churn import ENDPOINT, NEW_INGRESS, Churning, ChurnPart, ChurnResult, Measured, ProbedSite
+from bench.parts.churn import ProbedSite
+from bench.parts.churn_result import ENDPOINT, NEW_INGRESS, Churning, ChurnPart, ChurnResult, Measured
 from bench.recording.churner import Changes, Churned, parse_churn
 from bench.recording.log_writer import delta_of
 from bench.reporting.figures import Distribution
@@ -64,7 +65,7 @@ def result(ingresses: int, idle: float, busy: float, gateway_mb: float, failed: 
         rate=100,
         cold_start_s=14.9,
         cold_steps_s={},
-        measured={"idle": measured(idle), "churn": measured(busy)},
+        measured={"just started": measured(busy), "idle": measured(idle), "churn": measured(busy)},
         churning=Churning(100, 0, 1.0, 10, {"gateway": 0.2}),
         memory_mb={"settled": {"gateway": 100.0}, "after": {"gateway": 110.0}},
         peak_mb={"gateway": gateway_mb, "translator": 1499.0},
@@ -76,7 +77,7 @@ def result(ingresses: int, idle: float, busy: float, gateway_mb: float, failed: 
 
 @pytest.mark.parametrize(
     ("idle", "busy", "gateway_mb", "kept"),
-    [(49.9, 149.9, 299.9, [True] * 7), (50.0, 150.0, 300.0, [True, False, False, True, True, False, True])],
+    [(19.9, 49.9, 299.9, [True] * 8), (20.0, 50.0, 300.0, [True, False, False, False, True, True, False, True])],
 )
 def test_ten_thousand_ingresses_are_held_against_what_is_promised(idle, busy, gateway_mb, kept):
     assert [each.is_kept for each in result(10_000, idle, busy, gateway_mb).promises()] == kept
@@ -87,3 +88,10 @@ def test_other_sizes_promise_that_nothing_fails_and_are_told_all_the_same():
     assert [each.is_kept for each in part.promises()] == [False]
     assert part.failures == ["50,000 Ingresses: not served"]
     assert "many, churn, new Ingress" in part.markdown()
+
+
+def test_several_sizes_are_drawn_by_what_one_ingress_costs():
+    text = ChurnPart([result(1000, 10, 20, 100), result(2000, 12, 20, 300)]).markdown()
+    assert "1,000 Ingresses, for each of them" in text
+    assert "line [14.9, 14.9]" in text
+    assert "for each of them" not in ChurnPart([result(1000, 10, 20, 100)]).markdown()

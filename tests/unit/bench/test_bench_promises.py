@@ -14,7 +14,7 @@ def compared(of_nginx: float | None, of_envoy: float | None) -> list[ComparisonR
 
 def propagation(p99: float, failed: int = 0) -> PropagationResult:
     took = Distribution.of([p99])
-    return PropagationResult("alone", took, {}, took, took, failed, 0)
+    return PropagationResult("1,000 other Ingresses", took, {}, took, took, failed, 0)
 
 
 def scale(sites: int, cold_start_s: float, stall: float) -> ScaleResult:
@@ -31,9 +31,16 @@ def test_a_peer_that_was_left_out_promises_nothing():
 
 
 def test_a_failed_request_breaks_a_promise():
-    assert [each.is_kept for each in promises([], [propagation(99.9, failed=1)], [])] == [True, False]
+    assert [each.is_kept for each in promises([], [propagation(19.9, failed=1)], [])] == [True, False]
 
 
 def test_scale_is_promised_at_ten_thousand():
     assert promises([], [], [scale(1000, 60, 60)]) == []
-    assert [each.is_kept for each in promises([], [], [scale(10_000, 19.9, 51)])] == [True, False]
+    assert [each.is_kept for each in promises([], [], [scale(10_000, 14.9, 21)])] == [True, False]
+
+
+def test_every_peer_has_a_ratio_of_its_own():
+    row = Row("Headgate", Spread(1, 1, 1), 1, 1, 1, Spread(1, 1, 1), 1, 0.9, 2.0, 0, of_haproxy=0.99)
+    targets = {"nginx": 0.9, "HAProxy": 1.0, "Envoy": 2.0}
+    found = promises([ComparisonResult(rows={"1 KB": [row]}, targets={"1 KB": targets})], [], [])
+    assert [each.is_kept for each in found] == [True, False, True]
