@@ -84,7 +84,7 @@ class QuicEndpoint:
     def start(self) -> None:
         """Read datagrams."""
         self._loop.add_reader(self._socket.fileno(), self._read)
-        self._forwarding.start(self._take_forwarded, self._by_id.__contains__)
+        self._forwarding.start(self._take_forwarded)
 
     def stop_accepting(self) -> None:
         """Take no new connections; those in a handshake are refused."""

@@ -37,7 +37,7 @@ Take = Callable[[bytes, bytes, tuple[object, ...]], bool]
 class Forwarding(Protocol):
     """The way to the other processes of a port."""
 
-    def start(self, take: Take, has: Callable[[object], bool]) -> None:
+    def start(self, take: Take) -> None:
         """Take datagrams from others."""
 
     def forward(self, connection_id: bytes, data: bytes, address: NetworkAddress) -> None:
@@ -50,7 +50,7 @@ class Forwarding(Protocol):
 class _Nowhere:
     """There are no other processes."""
 
-    def start(self, take: Take, has: Callable[[object], bool]) -> None:
+    def start(self, take: Take) -> None:
         """Nothing will come."""
 
     def forward(self, connection_id: bytes, data: bytes, address: NetworkAddress) -> None:
@@ -81,7 +81,7 @@ class WorkerForwarding:
         self._unknown = Bucket(*_UNKNOWN)
         self._take: Take = lambda *_: False
 
-    def start(self, take: Take, has: Callable[[object], bool]) -> None:
+    def start(self, take: Take) -> None:
         """Take datagrams from others."""
         self._take = take
         with contextlib.suppress(FileNotFoundError):
