@@ -16,6 +16,7 @@ from fakes.gateway.proxied import OK, answering, proxied
 from headgate.gateway.balancing.endpoints import EndpointDirectory
 from headgate.gateway.health.stats import HealthStats
 from headgate.gateway.observability.access_log import AccessLog
+from headgate.gateway.observability.log_metrics import LogFamilies
 from headgate.gateway.observability.metrics import TableMetrics
 from headgate.gateway.observability.tracing import Tracing
 from headgate.gateway.observability.traffic_metrics import EndpointFamilies, RouteFamilies
@@ -45,6 +46,7 @@ def gateway_families() -> list[Metric]:
         HealthStats(),
         StreamStats(),
         TlsFamilies(CertificateStore()),
+        LogFamilies(None),
         tables,
     ]
     of_process = [
