@@ -34,8 +34,8 @@ RESCAN_S = 30.0
 TICK_MS = 250
 """Between two looks at whether the folders themselves were replaced."""
 QUIET_MS = 2
-"""A change is taken once nothing else happened for this long. Half of it is how often that is looked at: with 5 a change
-took 9 ms to be seen, with 2 it takes 4.5, for 0.6 % of a core more."""
+"""A change is taken once nothing else happened for this long, which is looked at as often: with 5 a change took 9 ms to
+be seen, with 2 it takes 4.5, for 0.6 % of a core more."""
 LONGEST_MS = 50
 """A change is taken after this time even if more are happening."""
 VERSION_KEY_FILE = "manifests.key"
