@@ -244,6 +244,7 @@ async def http3_client(
     quiet: bool = False,
     keeps: Callable[[object], None] | None = None,
     first_id: bytes = b"",
+    address: str = "127.0.0.1",
     **options: object,
 ) -> AsyncIterator[Http3Client]:
     """Connect to a port of this machine.
@@ -254,6 +255,7 @@ async def http3_client(
         waits: for the handshake.
         quiet: opens no streams of its own, and reads of answers the status.
         keeps: takes session tickets.
+        address: to connect to, and from.
         first_id: connection id that the first packet names; a random one by default.
         options: of aioquic's `QuicConfiguration`.
     """
@@ -267,9 +269,9 @@ async def http3_client(
     if first_id:
         client.choose_first_id(first_id)
     loop = asyncio.get_running_loop()
-    await loop.create_datagram_endpoint(lambda: client, local_addr=("127.0.0.1", 0))
+    await loop.create_datagram_endpoint(lambda: client, local_addr=(address, 0))
     try:
-        client.connect(("127.0.0.1", port))
+        client.connect((address, port, 0, 0) if ":" in address else (address, port))
         if waits:
             async with asyncio.timeout(PATIENCE_S):
                 await client.wait_connected()

@@ -10,6 +10,7 @@ from fakes.gateway.served import HOST, at, named, origins, served, site, to
 from fakes.gateway.tls import unverified
 from fakes.peers.http2 import http2_client, request
 from fakes.peers.http3 import head_of, http3_client
+from headgate.gateway.listeners.http3 import serve_http3
 from headgate.gateway.proxy.config import ProxyConfig
 
 TRAILERS = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: x-sum\r\n\r\n3\r\nabc\r\n0\r\nX-Sum: 6\r\n\r\n"
@@ -230,6 +231,16 @@ async def test_a_route_is_found_by_host_and_path() -> None:
         assert (await client.ask("/b")).body == b"b"
         assert (await client.ask("/c")).status == 404
         assert (await client.ask("/c", host="b.example")).body == b"b"
+
+
+async def test_clients_of_both_families_are_served_on_one_socket() -> None:
+    async with origins(answering(OK, OK)) as (origin,), served(at(origin.port), site()) as proxy:
+        serve_http3(proxy.server.https_port(), "::", proxy.certificates, 60)
+        for address in ("127.0.0.1", "::1"):
+            async with http3_client(proxy.https_port, address=address) as client:
+                assert (await client.ask()).status == 200
+        told = [line for head in origin.heads for line in head.split(b"\r\n") if line.startswith(b"X-Forwarded-For")]
+        assert told == [b"X-Forwarded-For: 127.0.0.1", b"X-Forwarded-For: ::1"]
 
 
 @pytest.mark.parametrize("length", [8, 11, 18], ids="first id of {} bytes".format)
