@@ -1,5 +1,5 @@
 -- Sends browser-size request heads to hosts in turn and reports as JSON on the last line of the output.
--- Arguments: path, number of hosts, domain.
+-- Arguments: path, number of hosts, domain, and how a host is named by its number.
 
 local heads = {}
 local next_head = 0
@@ -22,9 +22,9 @@ local BROWSER = table.concat({
 }, "\r\n")
 
 function init(args)
-  local path, count, domain = args[1], tonumber(args[2]), args[3]
+  local path, count, domain, name = args[1], tonumber(args[2]), args[3], args[4]
   for index = 0, count - 1 do
-    local host = string.format("route-%04d.%s", index, domain)
+    local host = string.format(name .. ".%s", index, domain)
     heads[index] = "GET " .. path .. " HTTP/1.1\r\nHost: " .. host .. "\r\n" .. BROWSER .. "\r\n\r\n"
   end
   next_head = 0

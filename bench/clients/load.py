@@ -29,12 +29,14 @@ class Load:
     hosts: int
     connections: int
     seconds: float
+    name: str = "route-%04d"
+    """Of a host, by its number."""
 
     def argv(self, core: int) -> list[str]:
         """The command, pinned to a core."""
         argv = ["taskset", "--cpu-list", str(core), "wrk", "--threads", "1", "--connections", str(self.connections)]
         argv += ["--duration", f"{max(1, round(self.seconds))}s", "--timeout", "10s", "--script", str(_SCRIPT)]
-        return [*argv, self.url, "--", self.path, str(self.hosts), DOMAIN]
+        return [*argv, self.url, "--", self.path, str(self.hosts), DOMAIN, self.name]
 
     def command(self, core: int) -> str:
         """The command as one reads it, with the script's path from the checkout."""
@@ -59,6 +61,8 @@ class LoadResult:
     """Share of one core that the measured processes used, 0 to 1."""
     others: float
     """Share of the measured core that other processes used: the machine was not quiet."""
+    requests: int = 0
+    """Answered ones."""
 
 
 @dataclass(frozen=True)
@@ -122,4 +126,5 @@ def parse_result(output: str, *, busy: float, others: float) -> LoadResult:
         errors={kind: found[kind] for kind in _ERRORS if found[kind]},
         busy=busy,
         others=others,
+        requests=found["requests"],
     )
