@@ -235,6 +235,11 @@ def head_of(path: str = "/", host: str = "a.example", method: str = "GET", **mor
     return fields + [(name.replace("_", "-").encode(), str(value).encode()) for name, value in more.items()]
 
 
+def client_configuration(server_name: str = "a.example") -> QuicConfiguration:
+    """That of a client who takes any certificate."""
+    return QuicConfiguration(is_client=True, alpn_protocols=["h3"], server_name=server_name, verify_mode=ssl.CERT_NONE)
+
+
 @contextlib.asynccontextmanager
 async def http3_client(
     port: int,
@@ -259,9 +264,7 @@ async def http3_client(
         first_id: connection id that the first packet names; a random one by default.
         options: of aioquic's `QuicConfiguration`.
     """
-    configuration = QuicConfiguration(
-        is_client=True, alpn_protocols=["h3"], server_name=server_name, verify_mode=ssl.CERT_NONE
-    )
+    configuration = client_configuration(server_name)
     for name, value in options.items():
         setattr(configuration, name, value)
     kind = QuicConnection if configuration.connection_id_length else _Anonymous

@@ -59,7 +59,7 @@ class ClientQuic(QuicConnection):
             self.host_cid = retried.retry_id or retried.original_id
         self._shown_tls: ServerTls | None = None
         self.address = address
-        """Where its last packets came from."""
+        """Where the handshake comes from to its end, which proves it; what comes later changes nothing of it."""
         self.ids = {retried.retry_id or retried.original_id, self.host_cid}
         """Connection ids that its packets may have."""
         self._server_name = b""
@@ -77,8 +77,10 @@ class ClientQuic(QuicConnection):
 
     def receive(self, datagrams: list[bytes], address: NetworkAddress) -> None:
         """Take datagrams that came from one address."""
+        if self.session is None and address[:2] != self.address[:2]:
+            # Of one handshake (RFC 9000 section 9). Another address may be forged, and would count as the client's.
+            return
         now = time.monotonic()
-        self.address = address
         self._endpoint.note(self)
         try:
             self.receive_many_datagrams(datagrams, address, now)
