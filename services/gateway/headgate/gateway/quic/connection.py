@@ -90,6 +90,13 @@ class ClientQuic(QuicConnection):
 
     def transmit(self) -> bool:
         """Send what can be sent; False: the socket takes no more for now."""
+        try:
+            return self._transmit()
+        except BaseException as error:
+            self._fail(error)
+            return True
+
+    def _transmit(self) -> bool:
         self.is_dirty = False
         core, endpoint = self._core, self._endpoint
         if core is None or self.is_over:
