@@ -91,8 +91,11 @@ class ClientStreams:
             _read_encoder(data)
         elif stream.kind == DECODER_STREAM:
             stream.rest = _read_decoder(data)
+        if stream.kind == IGNORED:
+            self._streams.pop(stream_id, None)
+            return False
         self._check_end(stream_id, stream, end=end)
-        return stream.kind != IGNORED
+        return True
 
     def ended(self, stream_id: int) -> None:
         """Note that the client has reset a stream. Raises ConnectionFault."""
