@@ -1,12 +1,17 @@
 """Files read by processes of their own are read as the watcher itself reads them."""
 
+from contextlib import aclosing
 from pathlib import Path
 
 import pytest
 
+from headgate.common.resources import ALL_KINDS, ObjectRef
+from headgate.watcher.publishing.intake import Intake
+from headgate.watcher.sources import Listed, ListPage
 from headgate.watcher.sources.manifests import bulk, tree
 from headgate.watcher.sources.manifests.bulk import BulkReader
 from headgate.watcher.sources.manifests.objects import Versioner
+from headgate.watcher.sources.manifests.source import ManifestSource
 from headgate.watcher.sources.manifests.tree import ManifestTree
 
 VERSIONER = Versioner("a", b"k" * 32)
@@ -80,3 +85,22 @@ def test_reading_can_be_given_up(folder: Path) -> None:
 
 def test_little_is_read_by_the_watcher_itself() -> None:
     assert not bulk.is_bulk([bulk.BULK_BYTES])
+
+
+async def test_what_is_deleted_during_the_first_read_is_gone(folder: Path, tmp_path: Path) -> None:
+    source = ManifestSource([folder], "a", tmp_path / "data")
+    intake = Intake(ALL_KINDS.readable, "a", (), None, lambda: None)
+    first, lists = ObjectRef("a", "", "services", "default", "s1"), 0
+    async with aclosing(source.events()) as events:  # type: ignore[type-var]
+        async for event in events:
+            await intake.note(event)
+            if isinstance(event, ListPage) and (folder / "a.yaml").exists():
+                assert intake.ledger.wanted(first) is not None
+                (folder / "a.yaml").unlink()
+                (folder / "b.yaml").unlink()
+            lists += isinstance(event, Listed)
+            if lists == len(source.kinds):
+                break
+    kept = {ref.name for ref in intake.ledger.take() if intake.ledger.wanted(ref) is not None}
+    assert "on" in kept
+    assert not kept & {f"s{number}" for number in range(30)}

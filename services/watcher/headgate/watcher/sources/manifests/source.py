@@ -114,6 +114,8 @@ class ManifestSource:
                 for kind in self.kinds:
                     if objects := [one.after.object for one in changes if one.after and one.after.kind == kind]:
                         yield ListPage(kind, objects)
+                for event in self._as_deletions(changes):  # what an earlier page had
+                    yield event
         finally:
             self._tree.abort()
         self._report()
@@ -136,10 +138,14 @@ class ManifestSource:
     def _as_events(self, changes: list[Change]) -> Iterator[SourceEvent]:
         """What is new comes after what it refers to, what is gone before it."""
         order = {kind: position for position, kind in enumerate(self.kinds)}
-        gone = [change.before for change in changes if change.before and not change.after]
         present = [change.after for change in changes if change.after]
         for one in sorted(present, key=lambda one: order[one.kind]):
             yield Applied(one.kind, one.object)
+        yield from self._as_deletions(changes)
+
+    def _as_deletions(self, changes: list[Change]) -> Iterator[SourceEvent]:
+        order = {kind: position for position, kind in enumerate(self.kinds)}
+        gone = [change.before for change in changes if change.before and not change.after]
         for one in sorted(gone, key=lambda one: -order[one.kind]):
             yield Deleted(one.kind, one.object)
 
