@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.common.errors import DecodeError
-from headgate.common.snapshot import Chunk, ChunkName, Manifest, Pin, Version, compress
+from headgate.common.snapshot import SCHEMA, Chunk, ChunkName, Manifest, Pin, Version, compress
 from headgate.common.stores.revision_change import (
     CHANGE_LIMIT,
     CarriedChange,
@@ -83,3 +83,12 @@ def test_a_pinned_table_is_fetched() -> None:
 def test_damage_is_an_error(data: bytes) -> None:
     with pytest.raises(DecodeError, match=r"cannot be read|damaged|bytes"):
         decode_change(data)
+
+
+def test_a_later_schema_is_refused_as_its_manifest_is() -> None:
+    chunks = image("a").chunks()
+    later = manifest(2, chunks).model_copy(update={"schema_version": SCHEMA + 1})
+    with pytest.raises(DecodeError, match=f"schema {SCHEMA + 1}"):
+        Manifest.decode(later.encode())
+    with pytest.raises(DecodeError, match=f"schema {SCHEMA + 1}"):
+        carried(manifest(1, []), later, chunks)

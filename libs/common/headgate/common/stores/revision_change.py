@@ -15,7 +15,7 @@ from typing import NamedTuple
 import msgspec
 
 from headgate.common.errors import DecodeError
-from headgate.common.snapshot import Chunk, ChunkName, Manifest, Version, compress, decompress
+from headgate.common.snapshot import SCHEMA, Chunk, ChunkName, Manifest, Version, compress, decompress
 from headgate.common.table import ENTRIES
 
 CHANGE_LIMIT = 64 * 1024
@@ -115,6 +115,8 @@ def decode_change(data: bytes) -> CarriedChange:
         ]
     except ValueError as error:
         raise DecodeError(f"the change that a notice carries cannot be read: {error}") from error
+    if head.schema_version > SCHEMA:  # its manifest is refused too, and says why
+        raise DecodeError(f"the change that a notice carries cannot be read: it has schema {head.schema_version}")
     return CarriedChange(Version(*wire.parent), head.version, head, frozenset(wire.gone), new, wire.chunks_digest)
 
 
