@@ -1,8 +1,11 @@
 """What the loop posts, over stores in memory."""
 
+import asyncio
+from typing import Any
+
 import pytest
 
-from fakes.translator.deltas import applied, deleted, ingress
+from fakes.translator.deltas import applied, deleted, ingress, service
 from fakes.translator.loop import (
     fill,
     heartbeat,
@@ -11,11 +14,14 @@ from fakes.translator.loop import (
 )
 from fakes.waiting import until
 from headgate.common.errors import StoreUnavailable
+from headgate.common.service.tasks import cancel
+from headgate.common.snapshot import Pointer
 from headgate.common.status import StatusUpdate
 from headgate.common.stores.memory.stores import MemoryStores
 from headgate.translator.leading import feeds
 from headgate.translator.loop import TranslatorLoop
 from headgate.translator.status import poster as status_poster
+from headgate.translator.status import statuses as statuses_module
 
 
 @pytest.fixture(autouse=True)
@@ -147,3 +153,29 @@ async def test_an_object_that_comes_back_is_told_of_anew() -> None:
         await stores.log_writer.append(applied(web))
         update = await until(lambda: (found := posted(stores)["web"]).problems and found)
     assert [event.reason for event in update.events] == ["Accepted", "ServiceNotFound"]
+
+
+async def test_changes_that_never_pause_hold_up_no_status_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(statuses_module, "SLICE_S", 0.0)
+    names = [f"i{number}" for number in range(statuses_module.FEW + 8)]
+    stores = MemoryStores()
+    await fill(stores, *(ingress(name, host=f"{name}.example") for name in names))
+    await stores.log_writer.append(applied(ingress("busy", host="busy.example", service="busy")))
+    commit = stores.snapshots.commit
+
+    async def commit_slowly(*arguments: Any) -> Pointer:
+        await asyncio.sleep(0.01)  # more changes come meanwhile
+        return await commit(*arguments)
+
+    async def change_for_ever() -> None:
+        for port in range(1, 60_000):
+            await stores.log_writer.append(applied(service("busy", port=port)))
+            await asyncio.sleep(0.001)
+
+    monkeypatch.setattr(stores.snapshots, "commit", commit_slowly)
+    changing = asyncio.create_task(change_for_ever())
+    try:
+        async with running(stores):
+            await until(lambda: posted(stores).keys() >= set(names), within_s=8)
+    finally:
+        await cancel(changing)

@@ -88,7 +88,10 @@ class Build:
         traceparent = self._inputs.causes.traceparent
         self._inputs.begin_causes(self._output.publisher.manifest)
         self._output.recorder.look_after(self.translation.world)
+        was_busy = self._output.statuses.unjudged > 0
         self._output.post(self.translation, traceparent)
+        if was_busy:  # changes that never pause would leave it no other time
+            self.post_some()
 
     def _note_current(self) -> None:
         self.is_current = True
