@@ -175,6 +175,25 @@ def test_connections_to_an_upstream_are_bounded_over_all_workers_but_for_the_fir
         assert three.acquire_connection()
 
 
+def test_beyond_the_bound_a_connection_that_rests_makes_room_if_no_other_is_in_use() -> None:
+    class Resting:
+        def make_room(self) -> None:
+            left.append(self)
+
+    left: list[Resting] = []
+    with workers(3) as sharing:
+        one, two, three = circuits(sharing, max_connections=1)
+        assert one.acquire_connection()
+        assert two.acquire_connection()
+        assert three.acquire_connection()
+        assert not one.acquire_connection()
+        one.rest(first := Resting())
+        assert one.acquire_connection()
+        assert left == [first]
+        assert not one.acquire_connection()
+        assert one.connections == 1
+
+
 def test_requests_that_wait_are_bounded_over_all_workers() -> None:
     with workers(2) as sharing:
         one, two = circuits(sharing, max_connections=1, max_pending=1)

@@ -87,7 +87,8 @@ class Circuit:
     def acquire_connection(self) -> bool:
         """Count a connection that is about to be opened; False if it must not be.
 
-        At the bound one that rests, to whatever endpoint, has to make room.
+        At the bound one that rests, to whatever endpoint, has to make room. Beyond it, as where each worker has its
+        first, those in use are waited for; if there are none here, nothing would end the wait.
         """
         bound = self.policy.max_connections
         self.connections += 1
@@ -99,7 +100,7 @@ class Circuit:
             return True
         self.connections -= 1
         self._show()
-        if not self._resting or count > bound + 1:
+        if not self._resting or (count > bound + 1 and len(self._resting) < self.connections):
             return False
         oldest = next(iter(self._resting))
         del self._resting[oldest]
