@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from itertools import pairwise
 
-from headgate.common.snapshot import Chunk, ChunkName, Manifest, Pointer, Version, compress, digest_of, open_chunk
+from headgate.common.snapshot import Chunk, ChunkName, Manifest, Pointer, Version, compress, digest_of
 from headgate.common.stores.announced import CHANGES_KEPT, AnnouncedRevisions
 from headgate.common.stores.pointers import pointer_to
 from headgate.common.stores.revision_change import RevisionChange, encode_change
@@ -35,9 +35,7 @@ def test_a_revision_and_its_chunk_come_with_the_notice() -> None:
     first, second = manifest(1, "a"), manifest(2, "b")
     announced.note(first)
     assert announced.manifest_of(hear(announced, first, second, "b")) == second
-    stored = announced.chunk(second.chunks[0].digest)
-    assert stored is not None
-    assert open_chunk(second.chunks[0], stored) == b'["b"]'
+    assert announced.chunk(second.chunks[0]) == b'["b"]'
 
 
 def test_notices_build_on_each_other() -> None:
@@ -70,8 +68,8 @@ def test_only_the_latest_changes_are_kept() -> None:
     revisions = [manifest(number, str(number)) for number in range(1, CHANGES_KEPT + 3)]
     for before, after in pairwise(revisions):
         hear(announced, before, after, str(after.version.revision))
-    assert announced.chunk(revisions[1].chunks[0].digest) is None
-    assert announced.chunk(revisions[-1].chunks[0].digest) is not None
+    assert announced.chunk(revisions[1].chunks[0]) is None
+    assert announced.chunk(revisions[-1].chunks[0]) is not None
 
 
 def test_damage_is_as_good_as_no_change() -> None:
@@ -82,3 +80,12 @@ def test_damage_is_as_good_as_no_change() -> None:
     announced.hear(pointer, b"damaged")
     assert announced.manifest_of(pointer) is None
     assert first.version == Version(1, 1)
+
+
+def test_a_chunk_that_came_damaged_is_read() -> None:
+    announced = AnnouncedRevisions()
+    first, second = announced.note(manifest(1, "a")), manifest(2, "b")
+    carried = encode_change(second, RevisionChange(first, [chunk("b")]), [compress(b"other")])
+    assert carried is not None
+    announced.hear(pointer_to(second, second.encode()), carried)
+    assert announced.chunk(second.chunks[0]) is None

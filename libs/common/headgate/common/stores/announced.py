@@ -1,9 +1,10 @@
 """Revisions as their notices bring them, for a reader that has the revision before."""
 
 import logging
+from contextlib import suppress
 
 from headgate.common.errors import DecodeError
-from headgate.common.snapshot import Manifest, Pointer, Version
+from headgate.common.snapshot import ChunkName, Manifest, Pointer, Version, open_chunk
 from headgate.common.stores.revision_change import CarriedChange, decode_change
 
 _log = logging.getLogger(__name__)
@@ -47,11 +48,12 @@ class AnnouncedRevisions:
         is_named = found is not None and found.version == pointer.version and digest == pointer.manifest_digest
         return self.note(found) if found is not None and is_named else None
 
-    def chunk(self, digest: str) -> bytes | None:
-        """Return a chunk that a notice brought, compressed; None if it has to be read."""
+    def chunk(self, name: ChunkName) -> bytes | None:
+        """Return the verified content of a chunk that a notice brought; None if it has to be read."""
         for changes in self._changes.values():
             for _, change in changes.values():
                 for chunk in change.new:
-                    if chunk.name.digest == digest:
-                        return chunk.stored
+                    if chunk.name.digest == name.digest:
+                        with suppress(DecodeError):  # what the store has may be whole
+                            return open_chunk(name, chunk.stored)
         return None

@@ -171,8 +171,8 @@ class NatsSnapshotStore:
 
     async def get_chunk(self, name: ChunkName) -> bytes:
         """Return a chunk's verified content; any replica may answer, the leader is asked when that one lacks it."""
-        if (carried := self._announced.chunk(name.digest)) is not None:
-            return open_chunk(name, carried)
+        if (carried := self._announced.chunk(name)) is not None:
+            return carried
         try:
             data = await self._stream.last_direct(_chunk_key(name.digest))
             if data is None:

@@ -180,8 +180,8 @@ class RedisSnapshotStore:
 
     async def get_chunk(self, name: ChunkName) -> bytes:
         """Return a chunk's verified content."""
-        if (carried := self._announced.chunk(name.digest)) is not None:
-            return open_chunk(name, carried)
+        if (carried := self._announced.chunk(name)) is not None:
+            return carried
         stored = await self._link.ask("HGET", CHUNKS, name.digest)
         if stored is None:
             raise NotFound(f"chunk {name.digest[:12]} is not in the store")

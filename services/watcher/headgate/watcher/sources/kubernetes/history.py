@@ -7,7 +7,8 @@ do, each for the price of one small request:
   from its version on misses nothing of the kind, whatever came of other kinds. A deletion leaves no such object.
 - our own Lease, written again and again on one unbroken chain of preconditions, has a later version than the last one
   that was seen, and is still as we wrote it. Only a restore that begins and ends between two renewals, without failing
-  one, would go unnoticed; it takes a stop of all API servers.
+  one, would go unnoticed; it takes a stop of all API servers. Kinds that are kept in another etcd than Leases
+  (`--etcd-servers-overrides`) have versions of their own, so for these it proves nothing of a restore of theirs alone.
 
 Where neither holds there is a list, as after an expired version.
 """
