@@ -170,7 +170,7 @@ class RecordedLog:
     def append(self, record: LogRecord) -> None:
         self.records.append(record)
 
-    def append_line(self, line: bytes) -> None:
+    def append_written(self, record: LogRecord, line: bytes) -> None:
         self.lines.append(line.decode().rstrip("\n"))
 
     def formatted(self, line: AccessLogFormat) -> FormattedLog:

@@ -13,6 +13,7 @@ from headgate.common.snapshot import Manifest, Pointer, Rollout, Version
 from headgate.common.stores import SnapshotStore
 from headgate.common.stores.memory.snapshots import MemorySnapshotStore
 from headgate.common.stores.reading import read_entries
+from headgate.common.stores.revision_change import RevisionChange
 from headgate.common.table import Endpoint, Provenance, Upstream, VirtualHost
 from headgate.common.table_image import TableImage
 from headgate.operations.changing.pinning import TablePins
@@ -120,12 +121,14 @@ async def test_a_pin_wins_against_a_commit_at_the_same_time(
     await publisher.read()
     commit, is_late = store.commit, False
 
-    async def commit_late(manifest: Manifest, expected: Pointer | None) -> Pointer:
+    async def commit_late(
+        manifest: Manifest, expected: Pointer | None, change: RevisionChange | None = None
+    ) -> Pointer:
         nonlocal is_late
         if not is_late:
             is_late = True
             await publisher.publish(draft("newer.example", "10.0.0.3"))
-        return await commit(manifest, expected)
+        return await commit(manifest, expected, change)
 
     monkeypatch.setattr(store, "commit", commit_late)
     pins = TablePins(store, "default", None)
