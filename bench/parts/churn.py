@@ -108,8 +108,11 @@ def _measure_stack(
     client = SteadyClient(folder, stack.http_port, hosts, rate=STEADY_RATE, connections=STEADY_CONNECTIONS)
     with client, LogWriter(stack.nats_url) as writer:
         course = Course(stack.http_port, writer, site)
-        made = [course.make(ENDPOINT, IDLE_PAUSE_S) for _ in range(plan.changes)]
-        measured = {"just started": {ENDPOINT: _summarise(made, [])}}
+        tap = Tap(folder, stack.nats_url)
+        with tap:
+            made = [course.make(ENDPOINT, IDLE_PAUSE_S) for _ in range(plan.changes)]
+        stages = stages_of([each.change for each in made], tap.heard)
+        measured = {"just started": {ENDPOINT: _summarise(made, [], stages)}}
         check_sample(stack.http_port, plan.ingresses, list(ports))
         time.sleep(SETTLE_S)
         memory = {"settled": stack.memory_mb()}

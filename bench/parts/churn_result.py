@@ -157,14 +157,15 @@ def _changes(results: Sequence[ChurnResult]) -> str:
 
 
 def _stages(results: Sequence[ChurnResult]) -> str:
-    heads = ("idle, p50 / p99, ms", *STAGES[1:])
+    heads = ("p50 / p99, ms", *STAGES[1:])
     rows = [
         [
-            f"{each.title}, {kind}",
+            f"{each.title}, {phase}, {kind}",
             *(f"{one.stages[stage].p50:.1f} / {one.stages[stage].p99:.1f}" for stage in STAGES[1:]),
         ]
         for each in results
-        for kind, one in each.measured["idle"].items()
+        for phase, kinds in each.measured.items()
+        for kind, one in kinds.items()
         if one.stages
     ]
     return table(heads, rows)
