@@ -19,7 +19,8 @@ MAX_MODULES = 25
 
 def sources() -> Iterator[Path]:
     for part in PARTS:
-        yield from (ROOT / part).rglob("*.py")
+        # A bench that ran here has left environments of its own.
+        yield from (path for path in (ROOT / part).rglob("*.py") if ".work" not in path.parts)
 
 
 @pytest.fixture(scope="module")

@@ -28,7 +28,10 @@ NUMBERS: Final = struct.Struct("=4d")
 UNTIL: Final = struct.Struct("=d")
 UNTIL_AT: Final = 24
 """Where among the numbers the last one is."""
-BUCKET_BYTES: Final = KEYS.size + WAYS * NUMBERS.size
+VERSION: Final = struct.Struct("=Q")
+VERSION_AT: Final = KEYS.size + WAYS * NUMBERS.size
+"""Where in a bucket it says how often a cell of it became that of another key."""
+BUCKET_BYTES: Final = VERSION_AT + VERSION.size
 REGION_BYTES: Final = -(-BUCKETS * BUCKET_BYTES // mmap.PAGESIZE) * mmap.PAGESIZE
 """5 MB, of which only pages with cells take memory."""
 

@@ -14,6 +14,8 @@ from headgate.gateway.counting.layout import (
     SECRET_BYTES,
     UNTIL,
     UNTIL_AT,
+    VERSION,
+    VERSION_AT,
     region_at,
     size_of,
 )
@@ -22,6 +24,9 @@ Numbers = tuple[float, float, float, float]
 """Three that mean what the one that counts says, and the monotonic second until which they matter."""
 FOR_EVER: Final = math.inf
 """The end of what matters until it is withdrawn."""
+READINGS: Final = 4
+"""Of a bucket that changes while it is read; after these a cell counts as not there."""
+MASK: Final = (1 << 64) - 1
 _FREE: Final = 0
 
 
@@ -49,18 +54,25 @@ class Peers:
 
     def read(self, place: int) -> list[Numbers]:
         """Return what other workers show under a key, also what does not matter any more."""
-        memory, bucket = self._memory, place % BUCKETS * BUCKET_BYTES
+        bucket = place % BUCKETS * BUCKET_BYTES
         found: list[Numbers] = []
         for region in self._others:
-            at = region + bucket
-            keys = KEYS.unpack_from(memory, at)
-            if place in keys:
-                index = keys.index(place)
-                numbers = NUMBERS.unpack_from(memory, at + KEYS.size + NUMBERS.size * index)
-                # Meanwhile the cell may have become that of another key.
-                if KEY.unpack_from(memory, at + KEY.size * index)[0] == place:
-                    found.append(numbers)
+            if (numbers := self._read_cell(region + bucket, place)) is not None:
+                found.append(numbers)
         return found
+
+    def _read_cell(self, bucket: int, place: int) -> Numbers | None:
+        memory = self._memory
+        for _ in range(READINGS):
+            version = VERSION.unpack_from(memory, bucket + VERSION_AT)
+            keys = KEYS.unpack_from(memory, bucket)
+            if place not in keys:
+                return None
+            numbers = NUMBERS.unpack_from(memory, bucket + KEYS.size + NUMBERS.size * keys.index(place))
+            # Meanwhile the cell may have become that of another key, and perhaps that of this one again.
+            if VERSION.unpack_from(memory, bucket + VERSION_AT) == version:
+                return numbers
+        return None
 
     def write(self, place: int, first: float, second: float, third: float, until: float) -> None:
         """Show numbers under a key until a monotonic second.
@@ -77,15 +89,18 @@ class Peers:
         index = keys.index(_FREE) if _FREE in keys else self._ends_first(bucket)
         if index < 0:
             return
-        # Free while its numbers change: nobody is to take those of one key for another's.
+        # Free first, then another version, and only then other numbers: who found the old key before sees the version
+        # change before any number of the new one, so nobody takes those of one key for another's.
         KEY.pack_into(memory, bucket + KEY.size * index, _FREE)
+        version = VERSION.unpack_from(memory, bucket + VERSION_AT)[0]
+        VERSION.pack_into(memory, bucket + VERSION_AT, version + 1 & MASK)
         NUMBERS.pack_into(memory, bucket + KEYS.size + NUMBERS.size * index, first, second, third, until)
         KEY.pack_into(memory, bucket + KEY.size * index, place)
 
     def _ends_first(self, bucket: int) -> int:
         """Return which cell of this worker's bucket ends first; -1 if none ever does."""
         base = bucket + KEYS.size + UNTIL_AT
-        ends = [UNTIL.unpack_from(self._memory, at)[0] for at in range(base, bucket + BUCKET_BYTES, NUMBERS.size)]
+        ends = [UNTIL.unpack_from(self._memory, at)[0] for at in range(base, bucket + VERSION_AT, NUMBERS.size)]
         first = min(ends)
         return -1 if first == FOR_EVER else ends.index(first)
 
