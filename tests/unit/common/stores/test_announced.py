@@ -67,7 +67,7 @@ def test_only_the_latest_changes_are_kept() -> None:
     announced = AnnouncedRevisions()
     revisions = [manifest(number, str(number)) for number in range(1, CHANGES_KEPT + 3)]
     for before, after in pairwise(revisions):
-        hear(announced, before, after, str(after.version.revision))
+        announced.manifest_of(hear(announced, before, after, str(after.version.revision)))
     assert announced.chunk(revisions[1].chunks[0]) is None
     assert announced.chunk(revisions[-1].chunks[0]) is not None
 
@@ -87,5 +87,7 @@ def test_a_chunk_that_came_damaged_is_read() -> None:
     first, second = announced.note(manifest(1, "a")), manifest(2, "b")
     carried = encode_change(second, RevisionChange(first, [chunk("b")]), [compress(b"other")])
     assert carried is not None
-    announced.hear(pointer_to(second, second.encode()), carried)
+    pointer = pointer_to(second, second.encode())
+    announced.hear(pointer, carried)
+    assert announced.manifest_of(pointer) == second
     assert announced.chunk(second.chunks[0]) is None

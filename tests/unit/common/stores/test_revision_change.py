@@ -92,3 +92,10 @@ def test_a_later_schema_is_refused_as_its_manifest_is() -> None:
         Manifest.decode(later.encode())
     with pytest.raises(DecodeError, match=f"schema {SCHEMA + 1}"):
         carried(manifest(1, []), later, chunks)
+
+
+def test_a_revision_that_does_not_follow_its_parent_is_an_error() -> None:
+    encoded = encode_change(manifest(1, []), RevisionChange(manifest(1, []), []), [])
+    assert encoded is not None
+    with pytest.raises(DecodeError, match=r"1\.1 does not follow 1\.1"):
+        decode_change(encoded)

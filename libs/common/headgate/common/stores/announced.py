@@ -1,6 +1,7 @@
 """Revisions as their notices bring them, for a reader that has the revision before."""
 
 import logging
+from collections import deque
 from contextlib import suppress
 
 from headgate.common.errors import DecodeError
@@ -17,21 +18,30 @@ class AnnouncedRevisions:
     """The latest changes of each table that is followed, and the manifest that was read of it last."""
 
     def __init__(self) -> None:
+        self._heard: dict[str, deque[tuple[Pointer, bytes]]] = {}
+        """By table, what notices carried since somebody asked: a writer hears its own too, and never asks."""
         self._changes: dict[str, dict[Version, tuple[str, CarriedChange]]] = {}
         """By table and version of the parent: the digest of the revision's manifest, and what changed."""
         self._read: dict[str, Manifest] = {}
 
     def hear(self, pointer: Pointer, data: bytes) -> None:
-        """Take the change that a notice carries; one that cannot be read is as good as none."""
-        try:
-            change = decode_change(data)
-        except DecodeError as error:
-            _log.debug("a notice's change is not used", extra={"table": pointer.table, "reason": str(error)})
-            return
-        changes = self._changes.setdefault(pointer.table, {})
-        changes[change.parent] = pointer.manifest_digest, change
+        """Take the change that a notice carries."""
+        self._heard.setdefault(pointer.table, deque(maxlen=CHANGES_KEPT)).append((pointer, data))
+
+    def _look(self, table: str) -> dict[Version, tuple[str, CarriedChange]]:
+        """Return the changes of a table at hand; one that cannot be read is as good as none."""
+        changes, heard = self._changes.setdefault(table, {}), self._heard.get(table, ())
+        while heard:
+            pointer, data = heard.popleft()
+            try:
+                change = decode_change(data)
+            except DecodeError as error:
+                _log.debug("a notice's change is not used", extra={"table": table, "reason": str(error)})
+                continue
+            changes[change.parent] = pointer.manifest_digest, change
         while len(changes) > CHANGES_KEPT:
             del changes[next(iter(changes))]
+        return changes
 
     def note(self, manifest: Manifest) -> Manifest:
         """Remember a manifest that was read, on which later changes build; returns it."""
@@ -40,7 +50,7 @@ class AnnouncedRevisions:
 
     def manifest_of(self, pointer: Pointer) -> Manifest | None:
         """Return the manifest that a pointer names, as far as notices brought it; None if it has to be read."""
-        found, changes = self._read.get(pointer.table), self._changes.get(pointer.table, {})
+        found, changes = self._read.get(pointer.table), self._look(pointer.table)
         digest = ""
         while found is not None and found.version < pointer.version:
             digest, change = changes.get(found.version, ("", None))
@@ -49,7 +59,7 @@ class AnnouncedRevisions:
         return self.note(found) if found is not None and is_named else None
 
     def chunk(self, name: ChunkName) -> bytes | None:
-        """Return the verified content of a chunk that a notice brought; None if it has to be read."""
+        """Return the verified content of a chunk of such a manifest; None if it has to be read."""
         for changes in self._changes.values():
             for _, change in changes.values():
                 for chunk in change.new:

@@ -44,7 +44,6 @@ class CarriedChange(NamedTuple):
     """What a notice carries."""
 
     parent: Version
-    version: Version
     head: Manifest
     """The revision's manifest without the names of its chunks."""
     gone: frozenset[tuple[str, str]]
@@ -117,7 +116,10 @@ def decode_change(data: bytes) -> CarriedChange:
         raise DecodeError(f"the change that a notice carries cannot be read: {error}") from error
     if head.schema_version > SCHEMA:  # its manifest is refused too, and says why
         raise DecodeError(f"the change that a notice carries cannot be read: it has schema {head.schema_version}")
-    return CarriedChange(Version(*wire.parent), head.version, head, frozenset(wire.gone), new, wire.chunks_digest)
+    parent = Version(*wire.parent)
+    if head.version <= parent:  # readers go from each revision to the next
+        raise DecodeError(f"the change that a notice carries cannot be read: {head.version} does not follow {parent}")
+    return CarriedChange(parent, head, frozenset(wire.gone), new, wire.chunks_digest)
 
 
 def _replace(

@@ -219,9 +219,9 @@ class NatsSnapshotStore:
         return wanted
 
     async def _messages(self, manifest: Manifest, encoded: bytes, change: RevisionChange | None) -> _CommitMessages:
-        key = Outgoing(_manifest_key(manifest.table, manifest.version), encoded)
+        named = Outgoing(_manifest_key(manifest.table, manifest.version), encoded)
         if change is None:
-            return _CommitMessages((), key, {}, manifest.digests)
+            return _CommitMessages((), named, {}, manifest.digests)
         await self._count_on(chunk.digest for chunk in change.chunks)
         contents = [compress(chunk.content) for chunk in change.chunks]
         chunks = [
@@ -229,7 +229,7 @@ class NatsSnapshotStore:
         ]
         carried = encode_change(manifest, change, contents)
         headers = {CHANGE_HEADER: base64.b64encode(carried).decode()} if carried else {}
-        return _CommitMessages(chunks, key, headers, manifest.digests)
+        return _CommitMessages(chunks, named, headers, manifest.digests)
 
     async def get_manifest(self, table: str, version: Version) -> Manifest:
         """Return the manifest of a revision."""
@@ -240,12 +240,13 @@ class NatsSnapshotStore:
             stored = None
         if stored is None:
             raise NotFound(f"table {table} has no revision {version}: never committed, or collected since")
-        return self._announced.note(Manifest.decode(stored.data))
+        return Manifest.decode(stored.data)
 
     async def manifest_of(self, pointer: Pointer) -> Manifest:
         """Return the manifest that a pointer names; nothing is read where notices brought all that is new in it."""
-        announced = self._announced.manifest_of(pointer)
-        return announced or await self.get_manifest(pointer.table, pointer.version)
+        if (announced := self._announced.manifest_of(pointer)) is not None:
+            return announced
+        return self._announced.note(await self.get_manifest(pointer.table, pointer.version))
 
     async def versions(self, table: str) -> Sequence[Version]:
         """Return the versions whose manifests are kept, oldest first."""

@@ -250,12 +250,13 @@ class RedisSnapshotStore:
             raise NotFound(f"table {table} has no revision {version}: never committed, or collected since")
         manifest = Manifest.decode(stored)
         self._last = digest_of(stored), manifest
-        return self._announced.note(manifest)
+        return manifest
 
     async def manifest_of(self, pointer: Pointer) -> Manifest:
         """Return the manifest that a pointer names; nothing is read where notices brought all that is new in it."""
-        announced = self._announced.manifest_of(pointer)
-        return announced or await self.get_manifest(pointer.table, pointer.version)
+        if (announced := self._announced.manifest_of(pointer)) is not None:
+            return announced
+        return self._announced.note(await self.get_manifest(pointer.table, pointer.version))
 
     async def versions(self, table: str) -> Sequence[Version]:
         """Return the versions whose manifests are kept, oldest first."""

@@ -15,7 +15,7 @@ SECRET_NAMES: Final = frozenset({b"authorization", b"cookie", b"set-cookie", b"p
 """Never put into a table of the compression that an attacker might probe (section 7.1), here and behind the peer."""
 
 
-def _number(value: int, bits: int, first: int) -> bytes:
+def write_number(value: int, bits: int, first: int) -> bytes:
     """Write a number with a prefix of so many bits (section 5.1); `first` is what stands in the bits before it."""
     most = (1 << bits) - 1
     if value < most:
@@ -37,13 +37,13 @@ def _names() -> dict[bytes, int]:
 
 
 _FIELDS: Final[dict[tuple[bytes, bytes], bytes]] = {
-    (name, value): _number(position, 7, 0x80)
+    (name, value): write_number(position, 7, 0x80)
     for position, (name, value) in enumerate(HeaderTable.STATIC_TABLE, 1)
     if value
 }
-_LITERAL: Final[dict[bytes, bytes]] = {name: _number(position, 4, 0) for name, position in _names().items()}
-_SECRET: Final[dict[bytes, bytes]] = {name: _number(position, 4, 0x10) for name, position in _names().items()}
-_SHORT: Final[list[bytes]] = [_number(length, 7, 0) for length in range(256)]
+_LITERAL: Final[dict[bytes, bytes]] = {name: write_number(position, 4, 0) for name, position in _names().items()}
+_SECRET: Final[dict[bytes, bytes]] = {name: write_number(position, 4, 0x10) for name, position in _names().items()}
+_SHORT: Final[list[bytes]] = [write_number(length, 7, 0) for length in range(256)]
 """Lengths of names and values."""
 _LINES: Final[dict[bytes, bytes]] = {}
 """Header lines as they were compressed before: most of them stand in many heads."""
@@ -101,7 +101,7 @@ def _compress_line(line: bytes) -> bytes:
 
 def _length(text: bytes) -> bytes:
     size = len(text)
-    return _SHORT[size] if size < 256 else _number(size, 7, 0)
+    return _SHORT[size] if size < 256 else write_number(size, 7, 0)
 
 
 AUTHORITY: Final = literal_start(b":authority")

@@ -7,7 +7,7 @@ costs memory on the connection. Answers do without the client's table for the re
 
 from typing import Final
 
-from headgate.gateway.proxy.http2.compression import SECRET_NAMES
+from headgate.gateway.proxy.http2.compression import SECRET_NAMES, write_number
 from headgate.gateway.proxy.http2.decompression import (
     CompressionFault,
     Field,
@@ -94,20 +94,6 @@ def _text(block: bytes, at: int, first: int, most: int) -> tuple[bytes, int]:
     return (decode_huffman(text) if first & (most + 1) else text), end
 
 
-def _number(value: int, bits: int, first: int) -> bytes:
-    """Write a number with a prefix of so many bits; `first` is what stands in the bits before it."""
-    most = (1 << bits) - 1
-    if value < most:
-        return bytes((first | value,))
-    written = [first | most]
-    value -= most
-    while value > 127:
-        written.append(value & 127 | 128)
-        value >>= 7
-    written.append(value)
-    return bytes(written)
-
-
 def _names() -> dict[bytes, int]:
     found: dict[bytes, int] = {}
     for position, (name, _) in enumerate(_STATIC):
@@ -116,12 +102,12 @@ def _names() -> dict[bytes, int]:
 
 
 _FIELDS: Final[dict[tuple[bytes, bytes], bytes]] = {
-    field: _number(position, 6, 0xC0) for position, field in enumerate(_STATIC)
+    field: write_number(position, 6, 0xC0) for position, field in enumerate(_STATIC)
 }
-_LITERAL: Final[dict[bytes, bytes]] = {name: _number(position, 4, 0x50) for name, position in _names().items()}
-_SECRET: Final[dict[bytes, bytes]] = {name: _number(position, 4, 0x70) for name, position in _names().items()}
+_LITERAL: Final[dict[bytes, bytes]] = {name: write_number(position, 4, 0x50) for name, position in _names().items()}
+_SECRET: Final[dict[bytes, bytes]] = {name: write_number(position, 4, 0x70) for name, position in _names().items()}
 """Never to be put into a table (section 7.1.3)."""
-_SHORT: Final[list[bytes]] = [_number(length, 7, 0) for length in range(256)]
+_SHORT: Final[list[bytes]] = [write_number(length, 7, 0) for length in range(256)]
 """Lengths of values."""
 _LINES: Final[dict[bytes, bytes]] = {}
 """Header lines as they were compressed before: most of them stand in many heads."""
@@ -137,9 +123,9 @@ def compress_field(name: bytes, value: bytes) -> bytes:
     is_secret = name in SECRET_NAMES
     start = _SECRET.get(name) if is_secret else _LITERAL.get(name)
     if start is None:
-        start = _number(len(name), 3, 0x30 if is_secret else 0x20) + name
+        start = write_number(len(name), 3, 0x30 if is_secret else 0x20) + name
     size = len(value)
-    return b"%b%b%b" % (start, _SHORT[size] if size < 256 else _number(size, 7, 0), value)
+    return b"%b%b%b" % (start, _SHORT[size] if size < 256 else write_number(size, 7, 0), value)
 
 
 def compress_lines(lines: bytes) -> bytes:

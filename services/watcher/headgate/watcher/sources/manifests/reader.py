@@ -24,7 +24,7 @@ class FileObject:
     version: str
     """Equal for equal content."""
     content: bytes
-    """`object` in JSON, a fifth of what it takes as dictionaries."""
+    """`object` in JSON, a sixth of what it takes as dictionaries."""
     file: str
     """Empty for one of a cluster."""
     line: int
