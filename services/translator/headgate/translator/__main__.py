@@ -1,7 +1,6 @@
 """`headgate translator`: the translator as a service."""
 
 import asyncio
-import gc
 import sys
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -13,6 +12,7 @@ from headgate.common.bus.resync import ask_for_resync
 from headgate.common.errors import SettingsError
 from headgate.common.leadership.leadership import Elector, Leadership, Sole, run_while_leading
 from headgate.common.leadership.leases import translator_lease
+from headgate.common.service import memory
 from headgate.common.service.service import ServiceContext, leave, run_service
 from headgate.common.service.settings import load_settings
 from headgate.common.service.tasks import run_together
@@ -31,10 +31,6 @@ SUMMARY = (
     "Run a pair for each table: one commits and the other follows, ready to go on where that one ends."
 )
 
-COLLECTION = (50_000, 20, 100)
-"""Thresholds of the cycle collector. The world is large, lives long and has no cycles: with the defaults several full
-collections come during one replay, each finds nothing, and each stops everything for as long as the world is large."""
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the translator until it is told to stop, and end the process; return the exit code if it does not begin."""
@@ -51,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 async def _serve(context: ServiceContext, settings: TranslatorSettings) -> None:
-    gc.set_threshold(*COLLECTION)
+    memory.expect_growth()
     context.admin.add_readiness("table", lambda: "not connected to NATS yet")
     await run_together(_work(context, settings), context.stopping.wait())
 
@@ -79,6 +75,7 @@ async def _work(context: ServiceContext, settings: TranslatorSettings) -> None:
                 await run_together(
                     run_while_leading(leadership, lambda: _order(settings, stores, loop)),
                     loop.run(),
+                    memory.freeze_after(lambda: loop.readiness() is None, lambda: loop.is_idle),
                     leadership.run(),
                     run_while_leading(leadership, lambda: keep_in_order(stores, lambda: loop.inputs.clusters)),
                     answering.run(),

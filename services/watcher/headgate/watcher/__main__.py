@@ -1,6 +1,5 @@
 """`headgate watcher`: one cluster, or folders of manifests, into the delta log."""
 
-import gc
 import sys
 from collections.abc import Coroutine, Sequence
 from typing import Any
@@ -15,6 +14,7 @@ from headgate.common.leadership.leadership import Elector, Leadership, Sole
 from headgate.common.problems import Problem, Severity
 from headgate.common.recipients import wait_for_recipients
 from headgate.common.resources import ALL_KINDS, JsonObject, Kinds
+from headgate.common.service import memory
 from headgate.common.service.admin import AdminSite
 from headgate.common.service.service import ServiceContext, leave, run_service
 from headgate.common.service.settings import load_settings
@@ -37,14 +37,10 @@ SUMMARY = (
     "Run a pair for each cluster: one publishes and writes, by a Lease, and the other follows, ready to go on."
 )
 
-COLLECTION = (50_000, 20, 100)
-"""Thresholds of the cycle collector. Manifests are large forests without cycles: with the defaults, searching them in
-vain takes a quarter of the time that it takes to read 10,000 Ingresses."""
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the watcher until it is told to stop, and end the process; return the exit code if it does not begin."""
-    gc.set_threshold(*COLLECTION)
+    memory.expect_growth()
     try:
         settings = load_settings(WatcherSettings, argv, program="headgate watcher", summary=SUMMARY)
         watcher = Watcher(settings)
@@ -105,7 +101,8 @@ class Watcher:
             resync = heed_resync(bus, self._publisher.compare_with_all_of_log)
             work = [self._publisher.run(), self._write_statuses(stores), resync]
             work += self._admission(context, bus, recipients)
-            await run_together(self._leadership.run(), *work)
+            frozen = memory.freeze_after(lambda: self._readiness() is None)
+            await run_together(self._leadership.run(), frozen, *work)
         finally:
             await self._leadership.release()
             if isinstance(self._source, KubernetesSource):

@@ -5,12 +5,12 @@ import logging
 import signal
 import sys
 
+from headgate.common.service import memory
 from headgate.common.service.service import ServiceContext
 from headgate.common.service.tasks import run_together
 from headgate.gateway.net import descriptors
 from headgate.gateway.role import WorkerRole
 from headgate.gateway.settings import GatewaySettings
-from headgate.gateway.worker import memory
 from headgate.gateway.worker.store_link import choose_stores
 from headgate.gateway.worker.worker import Worker
 
@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 
 async def run_worker(context: ServiceContext, settings: GatewaySettings, role: WorkerRole) -> None:
     """Run one worker until it is told to stop."""
-    memory.relax_collector()
+    memory.expect_growth()
     descriptors.raise_limit()
     name = f"gateway {settings.instance}/{role.index}"
     work = Worker(settings, role).run(context, choose_stores(settings, name))

@@ -16,6 +16,7 @@ from prometheus_client import REGISTRY
 
 from headgate.common.errors import HeadgateError
 from headgate.common.heartbeats import COUNTING_INTERVAL_S, INTERVAL_S, Heartbeat
+from headgate.common.service import memory
 from headgate.common.service.admin import AdminSite, metrics_page
 from headgate.common.service.service import ServiceContext
 from headgate.common.service.tasks import cancel, run_together
@@ -37,7 +38,6 @@ from headgate.gateway.settings import GatewaySettings
 from headgate.gateway.table.certificates import OpenedCertificate
 from headgate.gateway.table.view import CompilerView
 from headgate.gateway.tls import CertificateEntry
-from headgate.gateway.worker import memory
 from headgate.gateway.worker.endure import endure
 from headgate.gateway.worker.health_notes import health_notes, unfit_endpoints
 from headgate.gateway.worker.heartbeat import Announcer

@@ -1,0 +1,94 @@
+"""When cycles are looked for, and what is passed over."""
+
+import asyncio
+import gc
+import weakref
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from headgate.common.service import memory
+
+
+async def _come_true(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(5):
+        while not condition():
+            await asyncio.sleep(0.01)
+
+
+class _Cycle:
+    def __init__(self) -> None:
+        self.itself = self
+
+
+@pytest.fixture(autouse=True)
+def _collector() -> Iterator[None]:
+    before = gc.get_threshold()
+    gc.collect()
+    gc.unfreeze()
+    yield
+    gc.unfreeze()
+    gc.set_threshold(*before)
+
+
+def test_only_young_collections_come_while_much_comes_in() -> None:
+    collected: list[int] = []
+
+    def note(phase: str, info: dict[str, int]) -> None:
+        collected.append(info["generation"])
+
+    memory.expect_growth()
+    gc.callbacks.append(note)
+    try:
+        kept = [[number] for number in range(300_000)]
+    finally:
+        gc.callbacks.remove(note)
+    assert len(kept) == 300_000
+    assert collected
+    assert set(collected) == {0}
+
+
+def test_what_is_alive_is_passed_over_from_then_on() -> None:
+    kept = [[number] for number in range(1000)]
+    memory.freeze_heap()
+    assert gc.get_freeze_count() >= 1000
+    assert gc.get_threshold() == memory.STEADY
+    assert len(kept) == 1000
+
+
+def test_cycles_that_come_later_are_still_collected() -> None:
+    memory.freeze_heap(collects=False)
+    cycle = _Cycle()
+    seen = weakref.ref(cycle)
+    del cycle
+    assert seen() is not None
+    gc.collect()
+    assert seen() is None
+
+
+def test_what_is_frozen_is_freed_with_its_last_reference() -> None:
+    kept = _Cycle()
+    del kept.itself
+    seen = weakref.ref(kept)
+    memory.freeze_heap(collects=False)
+    del kept
+    assert seen() is None
+
+
+async def test_the_heap_is_frozen_at_each_moment_and_not_before() -> None:
+    first, second = asyncio.Event(), asyncio.Event()
+    memory.expect_growth()
+    task = asyncio.create_task(memory.freeze_after(first.is_set, second.is_set))
+    try:
+        await asyncio.sleep(0.3)
+        assert gc.get_freeze_count() == 0
+        first.set()
+        await _come_true(lambda: gc.get_freeze_count() > 0)
+        before = gc.get_freeze_count()
+        kept = [[number] for number in range(1000)]
+        second.set()
+        await _come_true(lambda: gc.get_freeze_count() >= before + 1000)
+        assert len(kept) == 1000
+        assert not task.done()
+    finally:
+        task.cancel()
