@@ -66,6 +66,19 @@ async def test_a_change_is_stored_with_its_revision_and_read_by_followers_and_ot
     assert await tables.snapshots.get_chunk(name_of(chunk("b"))) == b'["b"]'
 
 
+async def test_a_change_too_large_to_be_stored_with_its_revision_is_announced_by_name(tables: Tables) -> None:
+    first = await commit(tables, [1], lambda _: chunk("a"))
+    before = await tables.snapshots.manifest_of(first)
+    async with asyncio.timeout(30), aclosing(tables.snapshots.follow("default")) as pointers:  # type: ignore[type-var]
+        assert await anext(pointers) == first
+        await tables.snapshots.put_chunks([chunk("b")])
+        change = RevisionChange(before, [], [name_of(chunk("b"))])
+        second = await tables.snapshots.commit(manifest(2, chunk("b")), first, change)
+        assert await anext(pointers) == second
+        assert await tables.snapshots.manifest_of(second) == manifest(2, chunk("b"))
+    assert await tables.snapshots.get_chunk(name_of(chunk("b"))) == b'["b"]'
+
+
 async def test_a_table_that_was_never_committed_has_no_pointer(tables: Tables) -> None:
     assert await tables.snapshots.read_pointer("default") is None
     assert await tables.snapshots.versions("default") == []

@@ -275,10 +275,10 @@ class TranslatorSettings(LeaseSettings, StoreSettings, AcmeSettings):
         "elsewhere.",
     )
     debounce_ms: int = Field(
-        default=50,
+        default=20,
         ge=0,
-        description="Least time between two revisions; the first change goes out at once, 50 ms keeps a burst to "
-        "twenty revisions a second.",
+        description="Least time between two revisions; the first change goes out at once, 20 ms keeps a burst to "
+        "fifty revisions a second. After a revision that took longer, as long is waited.",
     )
     forget_clusters: list[str] = Field(
         default=[],

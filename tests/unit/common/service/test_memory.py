@@ -12,7 +12,7 @@ from headgate.common.service import memory
 
 async def _come_true(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(5):
-        while not condition():
+        while not condition():  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 
 

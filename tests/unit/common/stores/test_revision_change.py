@@ -61,14 +61,34 @@ def test_another_parent_makes_nothing() -> None:
     assert change.apply_to(other) is None
 
 
-def test_what_is_large_does_not_travel() -> None:
-    content = bytes(CHANGE_LIMIT + 1)
-    chunk = Chunk("hosts", "", "0" * 64, content)
-    change = RevisionChange(manifest(1, []), [chunk])
-    assert encode_change(manifest(2, [chunk]), change, [content]) is None
+def test_of_what_is_large_the_name_travels() -> None:
+    small, large = Chunk("hosts", "0", "0" * 64, b"[]"), Chunk("hosts", "1", "1" * 64, bytes(CHANGE_LIMIT + 1))
+    parent, after = manifest(1, []), manifest(2, [small, large])
+    encoded = encode_change(after, RevisionChange(parent, [small, large]), [b"small", large.content])
+    assert encoded is not None
+    assert len(encoded) < 1000
+    change = decode_change(encoded)
+    assert [chunk.stored for chunk in change.new] == [b"small", b""]
+    assert change.apply_to(parent) == after
 
 
-def test_a_chunk_that_is_stored_already_has_to_be_fetched() -> None:
+def test_of_what_is_stored_already_the_name_travels() -> None:
+    chunks = image("a").chunks()
+    parent, after = manifest(1, []), manifest(2, chunks)
+    encoded = encode_change(after, RevisionChange(parent, [], after.chunks), [])
+    assert encoded is not None
+    change = decode_change(encoded)
+    assert [chunk.stored for chunk in change.new] == [b""]
+    assert change.apply_to(parent) == after
+
+
+def test_more_names_than_a_notice_takes_do_not_travel() -> None:
+    chunks = [Chunk("hosts", f"{number:012b}", f"{number:064x}", b"") for number in range(4000)]
+    after = manifest(2, chunks)
+    assert encode_change(after, RevisionChange(manifest(1, []), [], after.chunks), []) is None
+
+
+def test_a_chunk_that_the_writer_does_not_name_has_to_be_fetched() -> None:
     chunks = image("a").chunks()
     assert encode_change(manifest(2, chunks), RevisionChange(manifest(1, []), []), []) is None
 

@@ -18,7 +18,7 @@ from headgate.common.service.tasks import cancel
 from headgate.common.snapshot import Pointer
 from headgate.common.status import StatusUpdate
 from headgate.common.stores.memory.stores import MemoryStores
-from headgate.translator.leading import feeds
+from headgate.translator.leading import feeds, output
 from headgate.translator.loop import TranslatorLoop
 from headgate.translator.status import poster as status_poster
 from headgate.translator.status import statuses as statuses_module
@@ -179,3 +179,26 @@ async def test_changes_that_never_pause_hold_up_no_status_for_ever(monkeypatch: 
             await until(lambda: posted(stores).keys() >= set(names), within_s=8)
     finally:
         await cancel(changing)
+
+
+async def test_the_statuses_of_many_objects_wait_until_gateways_have_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(output, "MANY", 40)
+    stores = MemoryStores()
+    await stores.heartbeats.beat(heartbeat(None))
+    await fill(stores, *(ingress(f"web-{number}", host=f"{number}.example") for number in range(60)))
+    async with running(stores) as translator:
+        await until(lambda: translator.readiness() is None)
+        await asyncio.sleep(0.2)
+        assert posted(stores) == {}
+        await stores.heartbeats.beat(heartbeat(translator.output.publisher.version))
+        await until(lambda: len(posted(stores)) == 60)
+
+
+async def test_the_statuses_of_many_objects_do_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(output, "MANY", 40)
+    monkeypatch.setattr(output, "GATEWAYS_FIRST_S", 0.3)
+    stores = MemoryStores()
+    await stores.heartbeats.beat(heartbeat(None))
+    await fill(stores, *(ingress(f"web-{number}", host=f"{number}.example") for number in range(60)))
+    async with running(stores):
+        await until(lambda: len(posted(stores)) == 60)

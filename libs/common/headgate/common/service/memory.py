@@ -1,9 +1,9 @@
 """Keeping the collector of cycles out of the way of what must not wait.
 
 What our processes hold is millions of objects that live long and have no cycles: a translated world, a compiled table,
-manifests. A full collection walks all of them and finds nothing: 100 ms at 10,000 hosts, more than a second at 100,000, and
-everything else stands still. So what a large step left in memory is frozen: collections pass over it, and reference
-counting frees it all the same when it goes.
+manifests. A full collection walks all of them and finds nothing: 100 ms at 10,000 hosts, more than a second at 100,000,
+and everything else stands still. So what a large step left in memory is frozen: collections pass over it, and
+reference counting frees it all the same when it goes.
 
 While much comes in, only young collections are made: older generations would be walked again and again as they grow.
 Afterwards young collections are small, and full ones come after a million new objects: they find what cycles tracebacks
@@ -45,7 +45,7 @@ async def freeze_after(*moments: Callable[[], bool]) -> None:
     Never returns, as what runs beside it does not.
     """
     for has_come in moments:
-        while not has_come():
+        while not has_come():  # noqa: ASYNC110 - it is said by several parts, of which none knows of this
             await asyncio.sleep(_LOOK_S)
         freeze_heap(collects=False)
     await asyncio.Event().wait()

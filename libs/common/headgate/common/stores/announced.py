@@ -63,7 +63,7 @@ class AnnouncedRevisions:
         for changes in self._changes.values():
             for _, change in changes.values():
                 for chunk in change.new:
-                    if chunk.name.digest == name.digest:
+                    if chunk.stored and chunk.name.digest == name.digest:
                         with suppress(DecodeError):  # what the store has may be whole
                             return open_chunk(name, chunk.stored)
         return None

@@ -9,7 +9,7 @@ chunks together again to know that it has what the manifest names.
 """
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -20,7 +20,11 @@ from headgate.common.table import ENTRIES
 
 CHANGE_LIMIT = 64 * 1024
 """Bytes of an encoded change; a larger one does not travel, and readers fetch what they lack."""
+_CONTENTS_LIMIT = 48 * 1024
+"""Bytes of the contents that travel in it; of further chunks the names do, and readers fetch them."""
 _DECODED_LIMIT = 1024 * 1024
+_MOST_NAMES = 1000
+"""More than fit."""
 _KIND_ORDER = {kind: position for position, kind in enumerate(ENTRIES)}
 
 
@@ -30,6 +34,8 @@ class RevisionChange(NamedTuple):
     parent: Manifest
     chunks: Sequence[Chunk]
     """Those that are new, and not stored yet."""
+    stored: Sequence[ChunkName] = ()
+    """Others that are new."""
 
 
 class CarriedChunk(NamedTuple):
@@ -37,7 +43,7 @@ class CarriedChunk(NamedTuple):
 
     name: ChunkName
     stored: bytes
-    """Content, compressed: what `open_chunk` takes."""
+    """Content, compressed: what `open_chunk` takes. Empty: it is to be fetched."""
 
 
 class CarriedChange(NamedTuple):
@@ -80,23 +86,30 @@ def encode_change(manifest: Manifest, change: RevisionChange, stored: Sequence[b
     """
     parent = change.parent
     held = (manifest.pin, manifest.rollout, parent.pin, parent.rollout)
-    if any(held) or sum(map(len, stored)) > CHANGE_LIMIT:
+    if any(held) or len(change.chunks) + len(change.stored) > _MOST_NAMES:
         return None
     before, after = {name.digest for name in parent.chunks}, {name.digest for name in manifest.chunks}
-    if not after - before <= {chunk.digest for chunk in change.chunks}:
+    if not after - before <= {chunk.digest for chunk in (*change.chunks, *change.stored)}:
         return None
     wire = _Wire(
         parent=parent.version,
         head=manifest.model_copy(update={"chunks": ()}).model_dump_json().encode(),
         gone=[(name.kind, name.prefix) for name in parent.chunks if name.digest not in after],
-        new=[
-            (chunk.kind, chunk.prefix, chunk.digest, content)
-            for chunk, content in zip(change.chunks, stored, strict=True)
-        ],
+        new=list(_carried(change, stored)),
         chunks_digest=_digest_of_all(manifest.chunks),
     )
     encoded = compress(msgspec.msgpack.encode(wire))
     return encoded if len(encoded) <= CHANGE_LIMIT else None
+
+
+def _carried(change: RevisionChange, stored: Sequence[bytes]) -> Iterator[tuple[str, str, str, bytes]]:
+    """Yield kind, prefix, digest and content of what is new, without the contents that are too much together."""
+    size = 0
+    for chunk, content in zip(change.chunks, stored, strict=True):
+        size += len(content)
+        yield chunk.kind, chunk.prefix, chunk.digest, content if size <= _CONTENTS_LIMIT else b""
+    for name in change.stored:
+        yield name.kind, name.prefix, name.digest, b""
 
 
 def decode_change(data: bytes) -> CarriedChange:

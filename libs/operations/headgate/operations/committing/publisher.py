@@ -35,7 +35,7 @@ from headgate.common.table import EntryKind
 from headgate.operations.committing.retention import Kept, Retention, expired
 
 READ_AT_ONCE = 8
-COMMITTED_ALONG = 256 * 1024
+COMMITTED_ALONG = 1024 * 1024
 """Bytes of new chunks, not compressed, that are committed together with the revision."""
 Clock = Callable[[], float]
 
@@ -232,12 +232,12 @@ class TablePublisher:
         ]
 
     async def _store_missing(self, draft: Draft) -> RevisionChange | None:
-        """Store what is missing; where that is little, return it, to be stored and announced with the commit."""
+        """Store what is missing; where that is little it is to be stored with the commit. Return what to announce."""
         missing, parent = await self._missing(draft), self._manifest
         if parent is not None and sum(len(chunk.content) for chunk in missing) <= COMMITTED_ALONG:
             return RevisionChange(parent, missing)
         await self._store.put_chunks(missing)
-        return None
+        return RevisionChange(parent, (), [chunk.name for chunk in missing]) if parent is not None else None
 
     async def _missing(self, draft: Draft) -> list[Chunk]:
         """Return the chunks that the current revision does not name; once after the start also those that it lost.

@@ -88,7 +88,7 @@ class Build:
         traceparent = self._inputs.causes.traceparent
         self._inputs.begin_causes(self._output.publisher.manifest)
         self._output.recorder.look_after(self.translation.world)
-        was_busy = self._output.statuses.unjudged > 0
+        was_busy = self._output.may_judge
         self._output.post(self.translation, traceparent)
         if was_busy:  # changes that never pause would leave it no other time
             self.post_some()
@@ -106,7 +106,7 @@ class Build:
     @property
     def has_unposted(self) -> bool:
         """Whether there is more to say of what was published last."""
-        return self._leads() and self.is_settled and self._output.statuses.unjudged > 0
+        return self._leads() and self.is_settled and self._output.may_judge
 
     def post_some(self) -> None:
         """Report some more of it: a few milliseconds of work."""

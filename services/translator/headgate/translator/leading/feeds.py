@@ -70,7 +70,8 @@ class Feeds:
     async def look(self, output: Output) -> None:
         """Look at gateways and store once."""
         try:
-            await self.inbox.put(await output.lookout.look())
+            known = output.publisher.version
+            await self.inbox.put((await output.lookout.look())._replace(known=known))
         except StoreError as error:
             logger.debug("gateways and store cannot be seen", extra={"reason": str(error)})
 

@@ -51,6 +51,7 @@ class Handlers:
     def take_surroundings(self, found: Surroundings) -> None:
         """Compare what is known with what gateways and store say."""
         inputs, output, leads = self._inputs, self._output, self._turns.leads
+        found = found.seen_by(output.publisher.pointer)
         known, seen = output.publisher.version, found.pointer.version if found.pointer else None
         inputs.compare(found)
         output.observe(found)

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from headgate.common.errors import StoreError
 from headgate.common.resources import ObjectRef
 from headgate.common.service.telemetry import current_traceparent, tracer
+from headgate.common.snapshot import Version
 from headgate.common.stores import HeartbeatBoard, LastGoodLog, SnapshotStore, StatusBoard
 from headgate.operations.committing.publisher import Draft, TablePublisher
 from headgate.translator import metrics
@@ -25,6 +26,10 @@ logger = logging.getLogger(__name__)
 
 GARBAGE_INTERVAL_S = 30.0
 """Between two collections of old revisions: each lists all chunks, of which churn leaves thousands a minute."""
+MANY = 5_000
+"""Objects of which statuses are to be said at once, as after a start: gateways get their table first."""
+GATEWAYS_FIRST_S = 60.0
+"""Statuses wait so long at most for gateways to have it: to judge and to write them takes whole cores for a while."""
 SLICE_S = 0.01
 """Work at most this long before other tasks get their turn: the log's heartbeats must not be missed."""
 
@@ -66,6 +71,9 @@ class Output:
         self.statuses = self._new_statuses()
         self.surroundings: Surroundings | None = None
         """What gateways and the store looked like when they were looked at last."""
+        self._awaited: Version | None = None
+        """What gateways get before the statuses of many objects are judged."""
+        self._awaited_until = 0.0
 
     def _new_statuses(self) -> Statuses:
         return Statuses(self._board, self._settings.table, self._on_board, may_post=self._may_write, calm=self.calm)
@@ -180,8 +188,24 @@ class Output:
     def post(self, translation: Translation, traceparent: str | None) -> None:
         """Say what is to say of what was published last."""
         published = Published.of(self.publisher.version, self.publisher.manifest)
+        before = self.statuses.unjudged
         self.statuses.post(translation, published, traceparent)
+        if before < MANY <= self.statuses.unjudged:
+            self._awaited, self._awaited_until = self.publisher.version, time.monotonic() + GATEWAYS_FIRST_S
+            self.lookout.look_soon()
         self._follow_statuses()
+
+    @property
+    def may_judge(self) -> bool:
+        """Whether statuses that `post` left for later may be judged now: there are some, and gateways do without us."""
+        left = self.statuses.unjudged
+        return left > 0 and not (left >= MANY and self._awaited is not None and self._is_awaited(self._awaited))
+
+    def _is_awaited(self, version: Version) -> bool:
+        """Whether a gateway that lives has not got a revision yet, and may be waited for."""
+        beats = self.surroundings.heartbeats if self.surroundings else ()
+        is_lacking = any(beat.version is None or beat.version < version for beat in beats)
+        return is_lacking and time.monotonic() < self._awaited_until
 
     def post_some(self, translation: Translation) -> None:
         """Go on with what `post` left for later, for some milliseconds."""

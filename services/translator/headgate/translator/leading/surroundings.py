@@ -21,6 +21,14 @@ class Surroundings(NamedTuple):
     addresses: tuple[LoadBalancerAddress, ...] | None
     heartbeats: tuple[Heartbeat, ...]
     """Of the table's gateways."""
+    known: Version | None = None
+    """Version of the pointer that was known when the look began."""
+
+    def seen_by(self, pointer: Pointer | None) -> "Surroundings":
+        """Return it with the pointer that we have committed since the look began, if we have: the one read is older."""
+        is_past = pointer is not None and pointer.version != self.known
+        is_older = self.pointer is not None and pointer is not None and self.pointer.version < pointer.version
+        return self._replace(pointer=pointer) if is_past and is_older else self
 
 
 class Lookout:
