@@ -4,11 +4,12 @@
     manifest.<table>.<epoch>.<revision>     compressed manifest
     pointer.<table>                         JSON of `Pointer`: what readers follow
 
-Manifest and pointer are written in one atomic batch (NATS 2.12), the pointer with the sequence that its predecessor
-must have: a writer that loses the race leaves nothing behind, not even a manifest under the winner's version.
+Chunks and manifest are written first, then the pointer, with the sequence that its predecessor must have: what it names
+is there. A manifest is never written over. Where one stands that no pointer names, its writer has ended or is about to
+move the pointer: the next writer leaves it that version, and takes another epoch (decision 0082).
 
-A small change is committed together with its chunks, and the pointer's message carries it in a header: who follows the
-pointer and has the revision before then reads nothing else.
+The pointer's message carries a small change in a header: who follows the pointer and has the revision before then reads
+nothing else.
 
 A reader watches for speed and reads for correctness: the pointer itself is read on every reconnection, after every
 disturbance and every five seconds.
@@ -25,7 +26,7 @@ from typing import NamedTuple
 
 from headgate.common.bus.connection import Bus
 from headgate.common.deltas import escape_token
-from headgate.common.errors import Conflict, DecodeError, NotFound, StoreError
+from headgate.common.errors import Conflict, DecodeError, HistoryBroken, NotFound, StoreError
 from headgate.common.resources import JsonObject
 from headgate.common.snapshot import (
     Chunk,
@@ -41,7 +42,6 @@ from headgate.common.stores.collecting import CHUNK_GRACE_S, NamedChunks, Unused
 from headgate.common.stores.nats.following import Message, Restarted, follow
 from headgate.common.stores.nats.jetstream import (
     EXPECTED_LAST,
-    BatchRefused,
     Outgoing,
     Stored,
     Stream,
@@ -58,6 +58,8 @@ CHANGE_HEADER = "Headgate-Change"
 """Of a pointer's message: `encode_change` in base64."""
 _PREFIX = f"$KV.{TABLES_BUCKET}"
 _FEW = 16
+_MOVING_S = 0.1
+"""What a writer that has just stored a manifest needs at most to move the pointer, or it has ended."""
 _PURGES = 16
 _PURGE_PAUSE_S = 0.03
 """Between so many purges: commits go on meanwhile, and the server rewrites a file for some of them."""
@@ -84,7 +86,7 @@ def tables_stream(bus: Bus, upkeep: Upkeep) -> Stream:
 
 
 class _CommitMessages(NamedTuple):
-    """What is stored together with a pointer."""
+    """What is stored before a pointer, and with it."""
 
     chunks: Sequence[Outgoing]
     manifest: Outgoing
@@ -108,6 +110,8 @@ class NatsSnapshotStore:
         """By key of the manifest, for one incarnation of the bucket."""
         self._incarnation = ""
         self._announced = AnnouncedRevisions()
+        self._left_over: dict[str, tuple[str, int]] = {}
+        """By table, subject and sequence of a manifest that no pointer names."""
         self._written: dict[str, tuple[Pointer, int]] = {}
         """By table, the pointer that was written here last and its sequence: as long as it is the one that is expected,
         the server compares it with the stored one."""
@@ -115,7 +119,7 @@ class NatsSnapshotStore:
     async def read_pointer(self, table: str) -> Pointer | None:
         """Return the pointer as the stream's leader has it; None if there is none.
 
-        In place of one that cannot be read stands the newest manifest, which was stored together with it.
+        In place of one that cannot be read stands the newest manifest, which was stored just before it.
         """
         return (await self._present_pointer(table))[0]
 
@@ -188,7 +192,7 @@ class NatsSnapshotStore:
     async def commit(
         self, manifest: Manifest, expected: Pointer | None, change: RevisionChange | None = None
     ) -> Pointer:
-        """Store the manifest and move the pointer to it, both or neither.
+        """Store the manifest, then move the pointer to it.
 
         A commit that was made but not confirmed may be repeated: it returns the pointer as it stands.
         """
@@ -196,30 +200,70 @@ class NatsSnapshotStore:
         wanted = pointer_to(manifest, encoded)
         messages = await self._messages(manifest, encoded, change)
         known, sequence = self._written.pop(table, (None, 0))
-        if known is not None and known == expected:
-            with suppress(Conflict):  # it was written again since: what is there now decides
-                return await self._move(table, wanted, sequence, messages)
-        current, sequence = await self._present_pointer(table)
-        if current is not None and current == wanted:
-            return current
-        if current != expected:
-            raise Conflict(f"table {table}: expected {_name(expected)}, found {_name(current)}")
-        return await self._move(table, wanted, sequence, messages)
-
-    async def _move(self, table: str, wanted: Pointer, after: int, messages: _CommitMessages) -> Pointer:
-        pointer = Outgoing(
-            _pointer_key(table), wanted.model_dump_json().encode(), messages.headers | {EXPECTED_LAST: str(after)}
-        )
+        if known is None or known != expected:
+            current, sequence = await self._present_pointer(table)
+            if current is not None and current == wanted:
+                return current
+            _check_expected(table, expected, current)
+        stored = await self._store_manifest(table, expected, messages)
         try:
-            stored = await self._stream.publish_batch((*messages.chunks, messages.manifest, pointer))
-        except BatchRefused as error:
-            raise StoreError(f"table {table} cannot be committed (NATS 2.12 or newer is needed): {error}") from error
+            await self._move(table, wanted, expected, sequence, messages.headers)
+        except Conflict:
+            with suppress(StoreError):  # if it stays it is in nobody's way
+                await self._stream.purge(messages.manifest.subject, before=stored + 1)
+            raise
         self._named.add(messages.manifest.subject, messages.digests)
-        self._written[table] = wanted, stored[-1]
+        await self._forget_left_over(table)
         return wanted
 
+    async def _store_manifest(self, table: str, expected: Pointer | None, messages: _CommitMessages) -> int:
+        """Store what the pointer is to name; return the manifest's sequence.
+
+        Raises:
+            Conflict: another writer has moved the pointer.
+            HistoryBroken: another manifest stands under this version.
+        """
+        manifest = messages.manifest
+        try:
+            acks = await self._stream.publish_pipelined((*messages.chunks, manifest))
+        except Conflict:
+            stored = await self._stream.last(manifest.subject)
+            if stored is not None and stored.data == manifest.payload:
+                return stored.sequence  # ours, which was not confirmed
+            await asyncio.sleep(_MOVING_S)
+            _check_expected(table, expected, (await self._present_pointer(table))[0])
+            if stored is not None:
+                self._left_over[table] = manifest.subject, stored.sequence
+            raise HistoryBroken(f"table {table}: {manifest.subject} is there, and no pointer names it") from None
+        return acks[-1].sequence
+
+    async def _move(
+        self, table: str, wanted: Pointer, expected: Pointer | None, after: int, headers: dict[str, str]
+    ) -> None:
+        content = wanted.model_dump_json().encode()
+        try:
+            ack = await self._stream.publish(
+                Outgoing(_pointer_key(table), content, headers | {EXPECTED_LAST: str(after)})
+            )
+        except Conflict:
+            current, after = await self._present_pointer(table)
+            if current == wanted:
+                return
+            _check_expected(table, expected, current)  # else the same one was written again since
+            ack = await self._stream.publish(
+                Outgoing(_pointer_key(table), content, headers | {EXPECTED_LAST: str(after)})
+            )
+        self._written[table] = wanted, ack.sequence
+
+    async def _forget_left_over(self, table: str) -> None:
+        """Remove a manifest that no pointer can come to name any more, now that it has moved on."""
+        subject, sequence = self._left_over.pop(table, ("", 0))
+        if subject:
+            with suppress(StoreError):
+                await self._stream.purge(subject, before=sequence + 1)
+
     async def _messages(self, manifest: Manifest, encoded: bytes, change: RevisionChange | None) -> _CommitMessages:
-        named = Outgoing(_manifest_key(manifest.table, manifest.version), encoded)
+        named = Outgoing(_manifest_key(manifest.table, manifest.version), encoded, {EXPECTED_LAST: "0"})
         if change is None:
             return _CommitMessages((), named, {}, manifest.digests)
         await self._count_on(chunk.digest for chunk in change.chunks)
@@ -338,6 +382,11 @@ def _manifest_key(table: str, version: Version) -> str:
 
 def _chunk_key(digest: str) -> str:
     return f"{_PREFIX}.chunk.{digest}"
+
+
+def _check_expected(table: str, expected: Pointer | None, current: Pointer | None) -> None:
+    if current != expected:
+        raise Conflict(f"table {table}: expected {_name(expected)}, found {_name(current)}")
 
 
 def _name(pointer: Pointer | None) -> str:
