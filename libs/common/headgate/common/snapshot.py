@@ -15,6 +15,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from functools import cached_property
+from operator import attrgetter
 from typing import NamedTuple
 
 import msgspec
@@ -63,6 +65,14 @@ class ChunkName(BaseModel):
     kind: EntryKind
     prefix: str
     digest: str
+
+    @cached_property
+    def json_form(self) -> str:
+        """In JSON: made once, as thousands of manifests may have the same name."""
+        return self.model_dump_json()
+
+
+_json_form_of = attrgetter("json_form")
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,7 +290,10 @@ class Manifest(BaseModel):
 
     def encode(self) -> bytes:
         """Canonical JSON, compressed."""
-        return compress(self.model_dump_json().encode(), level=1)
+        head = self.model_copy(update={"chunks": ()}).model_dump_json()
+        # In a text the quotes would be escaped.
+        content = head.replace('"chunks":[]', f'"chunks":[{",".join(map(_json_form_of, self.chunks))}]', 1)
+        return compress(content.encode(), level=1)
 
     @classmethod
     def decode(cls, data: bytes) -> "Manifest":
@@ -400,21 +413,32 @@ def entry_contents(content: bytes) -> dict[str, bytes]:
 def changed_entries(before: Iterable[Chunk], after: Iterable[Chunk]) -> dict[EntryKind, ChangedEntries]:
     """Return which entries differ between two images of a table; looks into the chunks that differ only."""
     old, new = {chunk.digest: chunk for chunk in before}, {chunk.digest: chunk for chunk in after}
-    was = _contents_by_kind(chunk for digest, chunk in old.items() if digest not in new)
-    now = _contents_by_kind(chunk for digest, chunk in new.items() if digest not in old)
+    was = _entries_by_kind(chunk for digest, chunk in old.items() if digest not in new)
+    now = _entries_by_kind(chunk for digest, chunk in new.items() if digest not in old)
     changed: dict[EntryKind, ChangedEntries] = {}
     for kind in ENTRIES:
-        names = sorted(key for key in was[kind].keys() | now[kind].keys() if was[kind].get(key) != now[kind].get(key))
+        # Of the entries that are in chunks which changed few changed themselves: only their keys are read.
+        names = sorted(_keys_of(was[kind] ^ now[kind]))
         if names:
             changed[kind] = ChangedEntries(count=len(names), names=tuple(names[:MAX_NAMES]))
     return changed
 
 
-def _contents_by_kind(chunks: Iterable[Chunk]) -> dict[EntryKind, dict[str, bytes]]:
-    found: dict[EntryKind, dict[str, bytes]] = {kind: {} for kind in ENTRIES}
+def _entries_by_kind(chunks: Iterable[Chunk]) -> dict[EntryKind, set[bytes]]:
+    found: dict[EntryKind, set[bytes]] = {kind: set() for kind in ENTRIES}
     for chunk in chunks:
-        found[chunk.kind].update(entry_contents(chunk.content))
+        try:
+            found[chunk.kind].update(map(bytes, _decode_raw(chunk.content)))
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise DecodeError(f"a chunk cannot be read: {error}") from error
     return found
+
+
+def _keys_of(entries: Iterable[bytes]) -> set[str]:
+    try:
+        return {keys.host or keys.key for keys in map(_decode_key, entries)}
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise DecodeError(f"an entry cannot be read: {error}") from error
 
 
 class _Keys(msgspec.Struct):

@@ -57,7 +57,11 @@ class Trie(Generic[T]):
         self._forks: set[str] = set()
         self._leaves: dict[str, _Leaf[T]] = {"": _Leaf()}
         self._made: list[T] | None = None
-        """What `leaves` returns, until an entry changes."""
+        """What `leaves` returned last; None once there are other leaves than there were then."""
+        self._places: dict[str, int] = {}
+        """Prefix to the place in it."""
+        self._changed: set[str] = set()
+        """Prefixes of leaves that changed since."""
 
     def _locate(self, key: str) -> str:
         bits = _bits(key)
@@ -87,8 +91,9 @@ class Trie(Generic[T]):
         leaf = self._leaves[prefix]
         if leaf.entries.get(key) == content:
             return False
-        before, self._made = leaf.size, None
+        before = leaf.size
         leaf.put(key, content)
+        self._note(prefix)
         if leaf.is_full():
             self._split(prefix)
         elif leaf.size < before:
@@ -96,7 +101,7 @@ class Trie(Generic[T]):
         return True
 
     def _split(self, prefix: str) -> None:
-        entries = self._leaves.pop(prefix).entries
+        entries, self._made = self._leaves.pop(prefix).entries, None
         self._forks.add(prefix)
         self._leaves[prefix + "0"] = _Leaf()
         self._leaves[prefix + "1"] = _Leaf()
@@ -111,10 +116,16 @@ class Trie(Generic[T]):
         prefix = self._locate(key)
         if key not in self._leaves[prefix].entries:
             return False
-        self._made = None
         self._leaves[prefix].discard(key)
+        self._note(prefix)
         self._merge_upwards(prefix)
         return True
+
+    def _note(self, prefix: str) -> None:
+        """Note that a leaf has changed."""
+        if prefix not in self._places or not self._leaves[prefix].entries:
+            self._made = None
+        self._changed.add(prefix)
 
     def _merge_upwards(self, prefix: str) -> None:
         while prefix and self._merge(prefix[:-1]):
@@ -127,6 +138,7 @@ class Trie(Generic[T]):
         if _is_too_large(len(low.entries) + len(high.entries), low.size + high.size):
             return False
         joined: _Leaf[T] = _Leaf()
+        self._made = None
         joined.entries = low.entries | high.entries
         joined.size = low.size + high.size
         del self._leaves[fork + "0"], self._leaves[fork + "1"]
@@ -137,7 +149,14 @@ class Trie(Generic[T]):
     def leaves(self) -> Sequence[T]:
         """Return what is made of the leaves that are not empty, in order of their prefixes."""
         if self._made is None:
-            self._made = [self._content(prefix, leaf) for prefix, leaf in sorted(self._leaves.items()) if leaf.entries]
+            found = [(prefix, leaf) for prefix, leaf in sorted(self._leaves.items()) if leaf.entries]
+            self._made = [self._content(prefix, leaf) for prefix, leaf in found]
+            self._places = {prefix: place for place, (prefix, _) in enumerate(found)}
+        elif self._changed:
+            self._made = list(self._made)  # the caller of before keeps its own
+            for prefix in self._changed:
+                self._made[self._places[prefix]] = self._content(prefix, self._leaves[prefix])
+        self._changed.clear()
         return self._made
 
     def _content(self, prefix: str, leaf: _Leaf[T]) -> T:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.common.errors import DecodeError
-from headgate.common.snapshot import SCHEMA, Chunk, ChunkName, Manifest, Pin, Version, compress
+from headgate.common.snapshot import SCHEMA, Chunk, ChunkName, Manifest, Pin, Version, compress, decompress
 from headgate.common.stores.revision_change import (
     CHANGE_LIMIT,
     CarriedChange,
@@ -119,3 +119,20 @@ def test_a_revision_that_does_not_follow_its_parent_is_an_error() -> None:
     assert encoded is not None
     with pytest.raises(DecodeError, match=r"1\.1 does not follow 1\.1"):
         decode_change(encoded)
+
+
+@given(names)
+def test_an_encoded_manifest_is_its_json(present: set[str]) -> None:
+    made = manifest(3, image(*present).chunks())
+    assert decompress(made.encode(), 1 << 20) == made.model_dump_json().encode()
+    assert Manifest.decode(made.encode()) == made
+
+
+def test_names_that_the_writer_knows_to_be_gone_are_not_looked_for() -> None:
+    before, chunks = image(*map(str, range(300))), image(*map(str, range(299))).chunks()
+    parent, after = manifest(1, before.chunks()), manifest(2, chunks)
+    named = {name.digest for name in parent.chunks}
+    new, left = [chunk for chunk in chunks if chunk.digest not in named], {chunk.digest for chunk in chunks}
+    gone = [name for name in parent.chunks if name.digest not in left]
+    encoded = encode_change(after, RevisionChange(parent, new, gone=gone), [b"" for _ in new])
+    assert encoded == encode_change(after, RevisionChange(parent, new), [b"" for _ in new])

@@ -9,6 +9,7 @@ chunks together again to know that it has what the manifest names.
 """
 
 import hashlib
+from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -16,7 +17,7 @@ import msgspec
 
 from headgate.common.errors import DecodeError
 from headgate.common.snapshot import SCHEMA, Chunk, ChunkName, Manifest, Version, compress, decompress
-from headgate.common.table import ENTRIES
+from headgate.common.table import ENTRIES, EntryKind
 
 CHANGE_LIMIT = 64 * 1024
 """Bytes of an encoded change; a larger one does not travel, and readers fetch what they lack."""
@@ -36,6 +37,8 @@ class RevisionChange(NamedTuple):
     """Those that are new, and not stored yet."""
     stored: Sequence[ChunkName] = ()
     """Others that are new."""
+    gone: Sequence[ChunkName] | None = None
+    """Those of the parent that are not there any more; None: they are looked for."""
 
 
 class CarriedChunk(NamedTuple):
@@ -52,7 +55,7 @@ class CarriedChange(NamedTuple):
     parent: Version
     head: Manifest
     """The revision's manifest without the names of its chunks."""
-    gone: frozenset[tuple[str, str]]
+    gone: Sequence[tuple[EntryKind, str]]
     """Kinds and prefixes of chunks that are not there any more."""
     new: Sequence[CarriedChunk]
     chunks_digest: str
@@ -71,7 +74,7 @@ class _Wire(msgspec.Struct, array_like=True):
 
     parent: tuple[int, int]
     head: bytes
-    gone: list[tuple[str, str]]
+    gone: list[tuple[EntryKind, str]]
     new: list[tuple[str, str, str, bytes]]
     chunks_digest: str
 
@@ -88,13 +91,16 @@ def encode_change(manifest: Manifest, change: RevisionChange, stored: Sequence[b
     held = (manifest.pin, manifest.rollout, parent.pin, parent.rollout)
     if any(held) or len(change.chunks) + len(change.stored) > _MOST_NAMES:
         return None
-    before, after = {name.digest for name in parent.chunks}, {name.digest for name in manifest.chunks}
-    if not after - before <= {chunk.digest for chunk in (*change.chunks, *change.stored)}:
-        return None
+    gone = change.gone
+    if gone is None:
+        before, after = {name.digest for name in parent.chunks}, {name.digest for name in manifest.chunks}
+        if not after - before <= {*(chunk.digest for chunk in change.chunks), *(name.digest for name in change.stored)}:
+            return None
+        gone = [name for name in parent.chunks if name.digest not in after]
     wire = _Wire(
         parent=parent.version,
         head=manifest.model_copy(update={"chunks": ()}).model_dump_json().encode(),
-        gone=[(name.kind, name.prefix) for name in parent.chunks if name.digest not in after],
+        gone=[(name.kind, name.prefix) for name in gone],
         new=list(_carried(change, stored)),
         chunks_digest=_digest_of_all(manifest.chunks),
     )
@@ -132,25 +138,29 @@ def decode_change(data: bytes) -> CarriedChange:
     parent = Version(*wire.parent)
     if head.version <= parent:  # readers go from each revision to the next
         raise DecodeError(f"the change that a notice carries cannot be read: {head.version} does not follow {parent}")
-    return CarriedChange(parent, head, frozenset(wire.gone), new, wire.chunks_digest)
+    return CarriedChange(parent, head, wire.gone, new, wire.chunks_digest)
 
 
 def _replace(
-    before: Iterable[ChunkName], gone: frozenset[tuple[str, str]], new: Iterable[ChunkName]
+    before: Iterable[ChunkName], gone: Iterable[tuple[EntryKind, str]], new: Iterable[ChunkName]
 ) -> tuple[ChunkName, ...]:
     """Return names in the order of a table's chunks: by kind, then by prefix."""
+    names = list(before)
     arrived = {(name.kind, name.prefix): name for name in new}
-    names = []
-    for name in before:
-        place = name.kind, name.prefix
-        if place not in gone:
-            names.append(name)
-        elif place in arrived:
-            names.append(arrived.pop(place))
-    if arrived:
-        names += arrived.values()
-        names.sort(key=lambda name: (_KIND_ORDER[name.kind], name.prefix))
+    for kind, prefix in gone:
+        place = bisect_left(names, (_KIND_ORDER[kind], prefix), key=_place_of)
+        if place < len(names) and (names[place].kind, names[place].prefix) == (kind, prefix):
+            if (kind, prefix) in arrived:
+                names[place] = arrived.pop((kind, prefix))
+            else:
+                del names[place]
+    for name in arrived.values():
+        insort(names, name, key=_place_of)
     return tuple(names)
+
+
+def _place_of(name: ChunkName) -> tuple[int, str]:
+    return _KIND_ORDER[name.kind], name.prefix
 
 
 def _digest_of_all(names: Iterable[ChunkName]) -> str:

@@ -11,6 +11,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import compress
+from operator import attrgetter, is_not
+from typing import NamedTuple
 
 from headgate.common.clusters import Decision
 from headgate.common.deltas import LogPlace
@@ -70,9 +73,29 @@ class Draft:
         return {chunk.digest: chunk for chunk in (*self.chunks, *self.next, *self.live)}
 
 
+_name_of = attrgetter("name")
+
+
 def names_of(chunks: Iterable[Chunk]) -> tuple[ChunkName, ...]:
     """Return chunks as a manifest has them."""
-    return tuple([chunk.name for chunk in chunks])
+    return tuple(map(_name_of, chunks))
+
+
+class _Difference(NamedTuple):
+    """What a draft changes of the one before: little, of which nothing is looked for among thousands of chunks."""
+
+    gone: Sequence[Chunk]
+    new: Sequence[Chunk]
+
+    @classmethod
+    def of(cls, before: Sequence[Chunk], after: Sequence[Chunk]) -> "_Difference":
+        """Compare two images of a table, of which the second has the same object wherever a chunk did not change."""
+        gone, new = before, after
+        if len(before) == len(after):
+            pairs = list(compress(zip(before, after, strict=True), map(is_not, before, after)))
+            gone, new = [old for old, _ in pairs], [chunk for _, chunk in pairs]
+        was, now = {chunk.digest for chunk in gone}, {chunk.digest for chunk in new}
+        return cls([old for old in gone if old.digest not in now], [chunk for chunk in new if chunk.digest not in was])
 
 
 class TablePublisher:
@@ -100,8 +123,8 @@ class TablePublisher:
         self._served: Version | None = None
         self._outdated: Version | None = None
         """Greatest version that was made from a log that went back since."""
-        self._contents: dict[str, Chunk] = {}
-        """Chunks of the last draft, to tell what the next one changes."""
+        self._drafted: Draft | None = None
+        """The last draft, to tell what the next one changes."""
         self._committed: Manifest | None = None
         """The revision that was made of it."""
 
@@ -189,15 +212,16 @@ class TablePublisher:
             TooLarge: an entry is larger than the store takes.
         """
         await self.refresh()
-        if self.is_current(draft) and not self.is_behind:
+        difference = self._difference(draft)
+        if self._is_current(draft, difference) and not self.is_behind:
             if not self._is_verified:
-                await self._store.put_chunks(await self._missing(draft))
+                await self._store.put_chunks(await self._missing(draft, difference))
                 self._is_verified = True
-            self._contents = draft.by_digest
+            self._drafted = draft
             return None
         self._is_known = False
-        change = await self._store_missing(draft)
-        manifest = await self._next(draft)
+        change = await self._store_missing(draft, difference)
+        manifest = await self._next(draft, difference)
         if not self._may_commit():
             raise Conflict("another one commits by now")
         try:
@@ -207,15 +231,31 @@ class TablePublisher:
             self._pointer = await self._store.commit(manifest, self._pointer, change)
         self._manifest = self._committed = manifest
         self._is_known = self._is_verified = True
-        self._contents = draft.by_digest
+        self._drafted = draft
         self._kept[manifest.version] = Kept.of(manifest)
         self._served = max(filter(None, (self._served, manifest.version)))
         return manifest.version
 
-    def is_current(self, draft: Draft) -> bool:
+    def _difference(self, draft: Draft) -> _Difference | None:
+        """Return what a draft changes of the current revision; None where that was not made here, of the last draft.
+
+        Also where it is pinned or rolled out: there are several images then.
+        """
+        current, drafted = self._manifest, self._drafted
+        if current is None or current is not self._committed or drafted is None:
+            return None
+        if any((draft.pin, draft.rollout, current.pin, current.rollout)):
+            return None
+        return _Difference.of(drafted.chunks, draft.chunks)
+
+    def _is_current(self, draft: Draft, difference: _Difference | None) -> bool:
         """Whether a draft is what the current revision is, as far as known."""
         current = self._manifest
-        if current is None or current.chunks != names_of(draft.chunks) or current.decisions != draft.decisions:
+        if current is None or current.decisions != draft.decisions:
+            return False
+        if difference is not None and (difference.gone or difference.new):
+            return False
+        if difference is None and current.chunks != names_of(draft.chunks):
             return False
         if current.selection != draft.selection or (self._outdated and current.version <= self._outdated):
             return False
@@ -231,20 +271,23 @@ class TablePublisher:
             chunk.digest for chunk in live
         ]
 
-    async def _store_missing(self, draft: Draft) -> RevisionChange | None:
+    async def _store_missing(self, draft: Draft, difference: _Difference | None) -> RevisionChange | None:
         """Store what is missing; where that is little it is to be stored with the commit. Return what to announce."""
-        missing, parent = await self._missing(draft), self._manifest
+        missing, parent = await self._missing(draft, difference), self._manifest
+        gone = names_of(difference.gone) if difference is not None else None
         if parent is not None and sum(len(chunk.content) for chunk in missing) <= COMMITTED_ALONG:
-            return RevisionChange(parent, missing)
+            return RevisionChange(parent, missing, gone=gone)
         await self._store.put_chunks(missing)
-        return RevisionChange(parent, (), [chunk.name for chunk in missing]) if parent is not None else None
+        return RevisionChange(parent, (), names_of(missing), gone) if parent is not None else None
 
-    async def _missing(self, draft: Draft) -> list[Chunk]:
+    async def _missing(self, draft: Draft, difference: _Difference | None) -> list[Chunk]:
         """Return the chunks that the current revision does not name; once after the start also those that it lost.
 
         Other chunks are written though they may be there: only the current revision keeps them from being
         collected, which another table's translator may be about to do.
         """
+        if difference is not None and self._is_verified:
+            return list(difference.new)
         chunks, named = draft.by_digest, self._named()
         missing = chunks.keys() - named
         if not self._is_verified and (there := chunks.keys() & named):
@@ -255,11 +298,14 @@ class TablePublisher:
         """Return the digests that the current revision names."""
         if self._manifest is None:
             return frozenset()
-        return self._contents.keys() if self._manifest is self._committed else self._manifest.digests
+        return self._manifest.digests
 
-    async def _next(self, draft: Draft) -> Manifest:
+    async def _next(self, draft: Draft, difference: _Difference | None) -> Manifest:
         causes, parent = self._news(draft), self._manifest
-        changed = await self._changed(parent.chunks if parent else (), draft.chunks)
+        if difference is not None:
+            changed = changed_entries(difference.gone, difference.new)
+        else:
+            changed = await self._changed(parent.chunks if parent else (), draft.chunks)
         pin, rollout, version = draft.pin, draft.rollout, self._next_version()
         if pin is not None or rollout is not None:
             waiting = await self._changed(parent.live if parent else (), draft.live)
@@ -297,10 +343,11 @@ class TablePublisher:
         """Tell what changes; what is not at hand of the parent, as after a restart, is read from the store."""
         kept = {name.digest for name in before} & {chunk.digest for chunk in after}
         gone = [name for name in before if name.digest not in kept]
-        old = [self._contents[name.digest] for name in gone if name.digest in self._contents]
+        contents = self._drafted.by_digest if self._drafted is not None else {}
+        old = [contents[name.digest] for name in gone if name.digest in contents]
         # What the store lost is taken for nothing, so that its entries count as new.
         with suppress(NotFound, DecodeError):
-            old += await read_chunks(self._store, (name for name in gone if name.digest not in self._contents))
+            old += await read_chunks(self._store, (name for name in gone if name.digest not in contents))
         return changed_entries(old, [chunk for chunk in after if chunk.digest not in kept])
 
     def _next_version(self) -> Version:
