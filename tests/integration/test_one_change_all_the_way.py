@@ -60,7 +60,7 @@ class Everything:
         directory = EndpointDirectory(self.pools)
         self.compiler = TableCompiler(directory, Unsealer([]).open)
         metrics = TableMetrics(CollectorRegistry())
-        self.applier = TableApplier(self.compiler, directory, PortRouters().swap, metrics, lambda arrived, gone: None)
+        self.applier = TableApplier(self.compiler, PortRouters().swap, metrics, lambda arrived, gone: None)
 
     async def change(self, *manifests: Any) -> int:
         """Apply objects and serve them; return how many nodes of the translation ran."""

@@ -74,7 +74,7 @@ class Gateway:
         directory = EndpointDirectory(FakePools())
         metrics = TableMetrics(self.registry)
         compiler = TableCompiler(directory, Unsealer([KEY]).open)
-        self.applier = TableApplier(compiler, directory, routers.swap, metrics, self._present, replica=replica)
+        self.applier = TableApplier(compiler, routers.swap, metrics, self._present, replica=replica)
         self.told_behind = 0
         self.follower = Follower(
             store, "default", self.applier, metrics, poll_s=0.02, first_retry_s=0.01, on_trouble=self._note_behind

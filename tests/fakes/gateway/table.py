@@ -1,6 +1,6 @@
 """Short ways to write table entries, and to compile them as a gateway does."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 
 from headgate.common.sealing import ClusterValue, Unsealer
@@ -103,13 +103,20 @@ def publish(image: TableImage, version: tuple[int, int], table: str = "default")
     return manifest, chunks
 
 
-def load(compiler: TableCompiler, image: TableImage, version: tuple[int, int] = (1, 1)) -> int:
+def load(
+    compiler: TableCompiler,
+    image: TableImage,
+    version: tuple[int, int] = (1, 1),
+    *,
+    before_commit: Callable[[], None] = lambda: None,
+) -> int:
     """Bring a compiler to the image; return how many chunks it needed."""
     manifest, chunks = publish(image, version)
     contents = {chunk.digest: chunk.content for chunk in chunks}
     update = compiler.stage(manifest.version, manifest.chunks)
     for name in update.needed:
         list(update.add(name, contents[name.digest]))
+    before_commit()
     update.commit()
     list(update.settling)
     return len(update.needed)

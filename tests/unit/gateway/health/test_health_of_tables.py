@@ -131,9 +131,7 @@ async def test_all_upstreams_of_a_swap_are_watched_even_if_the_gateway_is_told_t
     manifest, chunks = publish(many_watched(), (1, 1))
     contents = {chunk.digest: chunk.content for chunk in chunks}
     metrics = TableMetrics(CollectorRegistry())
-    applier = TableApplier(
-        world.compiler, world.compiler.directory, PortRouters().swap, metrics, lambda arrived, gone: None
-    )
+    applier = TableApplier(world.compiler, PortRouters().swap, metrics, lambda arrived, gone: None)
 
     async def fetch(name: ChunkName) -> bytes:
         return contents[name.digest]

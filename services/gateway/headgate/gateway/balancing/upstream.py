@@ -21,6 +21,7 @@ from weakref import ref
 from headgate.common.table import Balancing
 from headgate.gateway.balancing.detours import Detours
 from headgate.gateway.balancing.endpoints import EndpointSlot, SlotUser
+from headgate.gateway.balancing.on_use import OnUse
 from headgate.gateway.balancing.planning import EndpointPlan, Marks, Planner
 from headgate.gateway.balancing.round_robin import SmoothRoundRobin, Turns
 from headgate.gateway.balancing.sessions import backend_token, endpoint_token, old_traefik_tokens, traefik_token
@@ -44,7 +45,7 @@ class UpstreamBalancer:
     Args:
         key: of the upstream.
         balancing: what the upstream wants.
-        turns: makes plans; or all there is to plan.
+        turns: makes plans; or all there is to plan; or has it as soon as there is a request.
         marks: who is out of this upstream.
         draining: slots that get nothing but the requests of sessions that they have.
         resting: slots that get nothing but the requests of sessions that persist.
@@ -62,6 +63,7 @@ class UpstreamBalancer:
         "_detours",
         "_draining",
         "_elsewhere",
+        "_later",
         "_marks",
         "_old_urls",
         "_plan",
@@ -69,18 +71,18 @@ class UpstreamBalancer:
         "_resting",
         "_ring",
         "_sessions",
+        "_slots",
         "_tokens",
         "_unavailable",
         "_urls",
         "key",
-        "slots",
     )
 
     def __init__(
         self,
         key: str,
         balancing: Balancing,
-        turns: Turns[EndpointSlot] | Planner,
+        turns: Turns[EndpointSlot] | Planner | OnUse,
         marks: Marks,
         draining: Collection[EndpointSlot],
         resting: Collection[EndpointSlot],
@@ -98,11 +100,13 @@ class UpstreamBalancer:
         self._unavailable = unavailable
         self._clock = clock
         self._chance = chance
+        self._later = turns if isinstance(turns, OnUse) else None
+        """Endpoints without slots yet."""
         self._planner = turns if isinstance(turns, Planner) else None
         """None: the ring has all slots, and nobody was ever out."""
         self._plan: EndpointPlan | None = None
         """None: to be made before the next choice, if there is a planner."""
-        self._ring = None if isinstance(turns, Planner) else turns
+        self._ring = None if isinstance(turns, Planner | OnUse) else turns
         """The plan, if it is a ring and has no end."""
         self._tokens: Mapping[EndpointSlot, bytes] = _NONE_YET
         """Filled when the first session is asked for, as are the next two."""
@@ -112,12 +116,43 @@ class UpstreamBalancer:
         self._urls: Mapping[bytes, Sequence[EndpointSlot]] = _NONE_YET
         """Sessions of cookies that name endpoints by their URLs; below as earlier releases of Traefik wrote them."""
         self._old_urls: Mapping[bytes, Sequence[EndpointSlot]] = _NONE_YET
-        self.slots: Sequence[EndpointSlot] = turns.slots if isinstance(turns, Planner) else turns.items
+        self._slots: Sequence[EndpointSlot] = ()
+        if isinstance(turns, Planner):
+            self._slots = turns.slots
+        elif not isinstance(turns, OnUse):
+            self._slots = turns.items
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether nobody has asked for an endpoint yet, so that there are no slots."""
+        return self._later is not None
+
+    @property
+    def slots(self) -> Sequence[EndpointSlot]:
         """Who may get new requests while healthy."""
+        if self._later is not None:
+            self._begin(self._later)
+        return self._slots
+
+    @property
+    def size(self) -> int:
+        """How many endpoints it has that get requests, or those of sessions."""
+        if self._later is not None:
+            return self._later.count
+        return len(self._slots) + len(self._draining) + len(self._resting)
+
+    def _begin(self, later: OnUse) -> None:
+        """Make the slots."""
+        self._later = None
+        ring = self._ring = later.ring()
+        self._slots = ring.items
+        finish(self._hear())
 
     @property
     def unavailable(self) -> str:
         """Why there is nobody to choose; empty if there is."""
+        if self._later is not None:
+            self._begin(self._later)
         if self._unavailable or self._planner is None or self._current_plan(self._planner).picker is not None:
             return self._unavailable
         return f"none of the {len(self.slots)} endpoints of {self.key} that are ready is healthy"
@@ -125,6 +160,8 @@ class UpstreamBalancer:
     @property
     def has_healthy(self) -> bool:
         """Whether an endpoint that gets new requests is healthy; without one they may go to unhealthy ones."""
+        if self._later is not None:
+            self._begin(self._later)
         if self._unavailable or self._planner is None:
             return not self._unavailable
         return self._current_plan(self._planner).has_healthy
@@ -142,6 +179,8 @@ class UpstreamBalancer:
 
     def pick(self, tried: Collection[EndpointSlot], source: "RequestSource") -> EndpointSlot | None:
         """Return the next endpoint, for what needs no pool."""
+        if self._later is not None:
+            self._begin(self._later)
         if self._planner is None:
             assert self._ring is not None
             return self._ring.choose(tried.__contains__ if tried else None)
@@ -153,6 +192,8 @@ class UpstreamBalancer:
 
     def note_change(self) -> None:
         """Plan anew before the next choice."""
+        if self._later is not None:
+            return  # the first plan is still to be made
         self._planner = self._find_planner()
         self._plan = None
         self._ring = None
@@ -172,6 +213,12 @@ class UpstreamBalancer:
     def adopt(self, previous: "UpstreamBalancer") -> None:
         """Take over the balancing state for unchanged endpoints."""
         self._marks = previous._marks
+        if previous._later is not None:
+            if self._later is not None:
+                return
+            previous._begin(previous._later)
+        if self._later is not None:
+            self._begin(self._later)
         self._tokens = previous._tokens if previous._detours is None else _NONE_YET
         if self._ring is not None and previous._ring is not None:
             self._ring.adopt(previous._ring)
@@ -181,6 +228,21 @@ class UpstreamBalancer:
 
     def prepare(self, previous: "UpstreamBalancer | None" = None) -> Steps[None]:
         """Get ready to choose: once, before the first choice. Goes on where the revision before stands."""
+        if self._later is not None:
+            if previous is not None:
+                self.adopt(previous)
+            return
+        yield from self._hear(previous)
+        planner = self._planner
+        if planner is not None:
+            yield from planner.prepare()
+            self._plan = _UNFINISHED
+            plan = yield from planner.make_plan(self._clock())
+            if self._plan is _UNFINISHED:  # no slot has changed meanwhile
+                self._take_plan(plan)
+
+    def _hear(self, previous: "UpstreamBalancer | None" = None) -> Steps[None]:
+        """Hear of the slots from now on, and heed what is known of them."""
         myself: tuple[ref[SlotUser]] = (ref(self),)
         for start in range(0, len(self.slots), HEARD_AT_ONCE):
             if start:
@@ -191,13 +253,6 @@ class UpstreamBalancer:
             self.adopt(previous)
         if self._planner is None and (self._marks.out or any(slot.is_suspect for slot in self.slots)):
             self.note_change()
-        planner = self._planner
-        if planner is not None:
-            yield from planner.prepare()
-            self._plan = _UNFINISHED
-            plan = yield from planner.make_plan(self._clock())
-            if self._plan is _UNFINISHED:  # no slot has changed meanwhile
-                self._take_plan(plan)
 
     def _current_plan(self, planner: Planner) -> EndpointPlan:
         plan = self._plan

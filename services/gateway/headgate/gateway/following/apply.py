@@ -13,7 +13,6 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator,
 from headgate.common.errors import HeadgateError
 from headgate.common.service.telemetry import span_from
 from headgate.common.snapshot import ChunkName, Manifest, Version
-from headgate.gateway.balancing.endpoints import EndpointDirectory
 from headgate.gateway.errors import TableRefused
 from headgate.gateway.following.last_good import StoredTable
 from headgate.gateway.model.steps import Steps
@@ -37,7 +36,6 @@ class TableApplier:
 
     Args:
         compiler: compiled state of the table.
-        directory: endpoints, for the metrics.
         swap: has all ports ask a table from now on.
         metrics: what to tell about it.
         on_certificates: takes the certificates that are new or changed, and the keys of those that are gone.
@@ -49,7 +47,6 @@ class TableApplier:
     def __init__(
         self,
         compiler: TableCompiler,
-        directory: EndpointDirectory,
         swap: Callable[[CompiledTable], None],
         metrics: TableMetrics,
         on_certificates: Callable[[Sequence[OpenedCertificate], Collection[str]], None],
@@ -58,7 +55,6 @@ class TableApplier:
         replica: str = "",
     ) -> None:
         self._compiler = compiler
-        self._directory = directory
         self._swap_routers = swap
         self._metrics = metrics
         self._on_certificates = on_certificates
@@ -177,7 +173,7 @@ class TableApplier:
         metrics.apply_s.observe(took_s)
         metrics.longest_step_s.set(longest_step_s)
         metrics.hosts.set(len(table.hosts))
-        metrics.endpoints.set(len(self._directory))
+        metrics.endpoints.set(self._compiler.endpoint_count)
         metrics.consumers.set(self._compiler.consumer_directory.count)
 
 

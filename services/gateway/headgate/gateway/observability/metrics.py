@@ -42,7 +42,9 @@ class TableMetrics:
             ["state"],
             registry=registry,
         )
-        self.endpoints = gauge("headgate_table_endpoints", "Distinct endpoint addresses in the table")
+        self.endpoints = gauge(
+            "headgate_table_endpoints", "Endpoints of all upstreams of the table; one that several name counts for each"
+        )
         self.serves_next = gauge(
             "headgate_table_rollout_next",
             "1 while this gateway is one of those that a rollout gives the next table first",

@@ -6,7 +6,7 @@ point in between at which a request could see half of it. An update that fails i
 """
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import Any
@@ -25,9 +25,9 @@ from headgate.common.table import (
     Upstream,
     VirtualHost,
 )
-from headgate.gateway.balancing.endpoints import EndpointDirectory
+from headgate.gateway.balancing.endpoints import EndpointDirectory, EndpointSlot
 from headgate.gateway.balancing.levels import NOWHERE, Place
-from headgate.gateway.balancing.upstream import UpstreamHolder, missing_balancer
+from headgate.gateway.balancing.upstream import UpstreamBalancer, UpstreamHolder, missing_balancer
 from headgate.gateway.balancing.way import GroupEndpoints
 from headgate.gateway.health.policies import WatchesNothing, WatchesUpstreams
 from headgate.gateway.model.steps import Steps, finish
@@ -122,6 +122,8 @@ class TableCompiler:
             "challenges": self.challenges,
         }
         self._own_ports = own_ports
+        self.endpoint_count = 0
+        """Endpoints of all upstreams of the table; one that several name counts for each."""
         self.table: CompiledTable | None = None
 
     def _compile_host(self, raw: bytes, find_previous: FindPrevious[CompiledHost]) -> Steps[tuple[str, CompiledHost]]:
@@ -138,7 +140,7 @@ class TableCompiler:
         bound = self._named[key]
         assert bound.named is not None
         bound.balancer = self._upstream_compiler.balance_named(bound.named, bound.balancer)
-        bound.holder.balancer = bound.balancer
+        self._place(bound.holder, bound.balancer)
         finish(self._watch(bound))
 
     def _compile_stream(
@@ -211,7 +213,7 @@ class TableCompiler:
 
     def forget_upstream(self, key: str) -> None:
         """Leave routes that still refer to a removed upstream with a reason instead of its last endpoints."""
-        self._holders.holder(key).balancer = missing_balancer(key)
+        self._place(self._holders.holder(key), missing_balancer(key))
         self._follow_names(key, None)
 
     def replace_groups(self, bound: Mapping[str, BoundGroup], gone: Collection[str]) -> None:
@@ -223,13 +225,19 @@ class TableCompiler:
 
     def note_upstream(self, upstream: BoundUpstream) -> None:
         """Send requests by this revision of an upstream from now on."""
-        key = upstream.holder.key
+        key, before = upstream.holder.key, upstream.holder.balancer
         self._follow_names(key, upstream)
         if upstream.named is not None:
             # Its names may have got other addresses since it was compiled.
             self._renew_upstream(key)
         else:
-            upstream.holder.balancer = upstream.balancer
+            if upstream.balancer.is_at_rest and not before.is_at_rest and before.size:
+                upstream.balancer.adopt(before)  # its first request came meanwhile
+            self._place(upstream.holder, upstream.balancer)
+
+    def _place(self, holder: UpstreamHolder, balancer: UpstreamBalancer) -> None:
+        self.endpoint_count += balancer.size - holder.balancer.size
+        holder.balancer = balancer
 
     def settle(self, arrived: Iterable[BoundUpstream], gone: Iterable[str]) -> Steps[None]:
         """Begin to watch upstreams that are current now, and end it for those that are gone, in steps."""
@@ -250,7 +258,7 @@ class TableCompiler:
     def _watch(self, upstream: BoundUpstream) -> Steps[None]:
         holder = upstream.holder
         holder.health = self._health
-        for _ in self._health.adopt(holder.key, upstream.policies, upstream.balancer.slots, holder.mark):
+        for _ in self._health.adopt(holder.key, upstream.policies, _slots_of(upstream.balancer), holder.mark):
             holder.state = self._health.find(holder.key)
             yield
         holder.state = self._health.find(holder.key)
@@ -378,6 +386,11 @@ class TableUpdate:
         next(upstreams, None)
         self.settling = _one_after_the_other(consumers, upstreams)
         return table
+
+
+def _slots_of(balancer: UpstreamBalancer) -> Iterator[EndpointSlot]:
+    """Yield the slots of an upstream, which may be made for whoever takes one."""
+    yield from balancer.slots
 
 
 def _one_after_the_other(*several: Steps[None]) -> Steps[None]:

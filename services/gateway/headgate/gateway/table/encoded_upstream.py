@@ -1,7 +1,7 @@
 """Upstream entries taken apart, so that of ten thousand endpoints only those are decoded that changed."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import msgspec
 from pydantic import TypeAdapter
@@ -9,12 +9,62 @@ from pydantic import TypeAdapter
 from headgate.common.errors import DecodeError
 from headgate.common.table import Endpoint, Upstream
 from headgate.gateway.model.steps import Steps
+from headgate.gateway.table.names import is_name
 
 SMALL = 16 * 1024
 """Bytes of an encoded upstream below which it is not worth while to take it apart: about 256 endpoints."""
 _SPLIT_AT_ONCE = 8192
 """Endpoints cut out between two turns of the event loop: about a millisecond."""
 _ENDPOINTS = TypeAdapter(list[Endpoint])
+
+
+class _Provenance(msgspec.Struct, forbid_unknown_fields=True):
+    cluster: str
+    kind: str
+    namespace: str
+    name: str
+    rule: str = ""
+    resource_version: str = ""
+
+
+class _PlainEndpoint(msgspec.Struct, forbid_unknown_fields=True):
+    address: str
+    port: Annotated[int, msgspec.Meta(ge=1, le=65535)]
+    zone: str = ""
+    cluster: str = ""
+
+
+class _PlainUpstream(msgspec.Struct, forbid_unknown_fields=True):
+    key: str
+    endpoints: list[_PlainEndpoint]
+    provenance: _Provenance
+
+
+_decode_plain = msgspec.json.Decoder(_PlainUpstream).decode
+
+
+class PlainUpstream(NamedTuple):
+    """An upstream that says nothing but where its endpoints are: all of them ready, with equal weights."""
+
+    key: str
+    addresses: str
+    """`address:port address:port`"""
+    count: int
+
+
+def read_plain(raw: bytes) -> PlainUpstream | None:
+    """Return what there is of a plain upstream; None where it has more to it, a name among its addresses, or none.
+
+    It says of nothing that it is wrong: what cannot be read as this is left to whoever reads all of it.
+    """
+    try:
+        found = _decode_plain(raw)
+    except (msgspec.MsgspecError, RecursionError):
+        return None
+    addresses = " ".join([f"{each.address}:{each.port}" for each in found.endpoints])
+    if addresses.count(" ") != len(found.endpoints) - 1 or any(is_name(each.address) for each in found.endpoints):
+        return None
+    return PlainUpstream(found.key, addresses, len(found.endpoints))
 
 
 class EncodedUpstream(NamedTuple):

@@ -7,26 +7,37 @@ others are recognised by their encoded bytes and keep their seats, as routes do 
 import logging
 from collections.abc import Callable, Sequence
 
-from headgate.common.table import Upstream
+from headgate.common.table import Provenance, Upstream
 from headgate.gateway.balancing.compile import balance, compile_upstream
 from headgate.gateway.balancing.endpoints import EndpointDirectory
 from headgate.gateway.balancing.levels import Place
+from headgate.gateway.balancing.on_use import OnUse, Seats
+from headgate.gateway.balancing.planning import Marks
 from headgate.gateway.balancing.seats import Seat, Seating
 from headgate.gateway.balancing.upstream import UpstreamBalancer, UpstreamHolder
 from headgate.gateway.errors import BadMatch
-from headgate.gateway.health.policies import HealthPolicies, policies_of
+from headgate.gateway.health.policies import NO_POLICIES, HealthPolicies, policies_of
 from headgate.gateway.model.connection import PLAIN, ConnectionSpec
-from headgate.gateway.model.steps import Steps
+from headgate.gateway.model.steps import Steps, finish
 from headgate.gateway.table.backends import Holders
 from headgate.gateway.table.chunks import FindPrevious, Previous, decode_entry
 from headgate.gateway.table.connections import connection_spec, hop_specs
-from headgate.gateway.table.encoded_upstream import SMALL, EncodedUpstream, decode_endpoints, split_upstream
+from headgate.gateway.table.encoded_upstream import (
+    SMALL,
+    EncodedUpstream,
+    PlainUpstream,
+    decode_endpoints,
+    read_plain,
+    split_upstream,
+)
 from headgate.gateway.table.names import NamedUpstream, NameFollower, is_name, named_upstream
 from headgate.gateway.tls.backend import BackendContexts
 from headgate.gateway.tls.errors import TlsConfigError
 
 _log = logging.getLogger(__name__)
 
+_PLAIN = Upstream(key="", provenance=Provenance(cluster="", kind="", namespace="", name=""))
+"""With the defaults of all upstreams."""
 ENDPOINTS_AT_ONCE = 256
 """Endpoints decoded and seated between two turns of the event loop: about a millisecond."""
 
@@ -84,6 +95,7 @@ class UpstreamCompiler:
         self._next_offset = next_offset
         self._names = names
         self._hops = hop_specs(contexts)
+        self._seats = Seats(directory, connection_spec(_PLAIN, contexts), next_offset)
 
     def bind(self, raw: bytes, find_previous: FindPrevious[BoundUpstream]) -> Steps[tuple[str, BoundUpstream]]:
         """Compile an encoded upstream in steps.
@@ -91,6 +103,11 @@ class UpstreamCompiler:
         Raises:
             DecodeError: it does not follow the contract.
         """
+        plain = read_plain(raw) if len(raw) <= SMALL else None
+        if plain is not None:
+            known = find_previous(plain.key)
+            if known is None or known.compiled.balancer.is_at_rest:
+                return plain.key, self._bind_plain(plain, known.compiled.balancer if known is not None else None)
         encoded = (yield from split_upstream(raw)) if len(raw) > SMALL else None
         upstream = decode_entry(Upstream, raw) if encoded is None else encoded.decode()
         previous = find_previous(upstream.key)
@@ -114,6 +131,14 @@ class UpstreamCompiler:
             seats = self._seating(upstream, spec).seat(upstream.endpoints)
         balancer = yield from balance(upstream, seats, self._directory, self._next_offset(), before)
         return upstream.key, self._bound(upstream, balancer, spec, seats=seats if encoded is not None else ())
+
+    def _bind_plain(self, plain: PlainUpstream, before: UpstreamBalancer | None) -> BoundUpstream:
+        """Bind an upstream whose endpoints nobody needs before its first request."""
+        turns = OnUse(self._seats, plain.addresses, plain.count)
+        clock, chance = self._directory.clock, self._directory.chance
+        balancer = UpstreamBalancer(plain.key, _PLAIN.balancing, turns, Marks(), (), (), "", clock, chance)
+        finish(balancer.prepare(before))
+        return BoundUpstream(self._holders.holder(plain.key), balancer, NO_POLICIES, PLAIN, None, ())
 
     def _seating(self, upstream: Upstream, spec: ConnectionSpec) -> Seating:
         return Seating(upstream.balancing, self._directory, self._place, spec, hops=self._hops)

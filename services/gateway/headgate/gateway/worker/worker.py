@@ -79,7 +79,6 @@ class Worker:
         self._ports = Ports(settings, role, table.compiler, serving, self._metrics, self._announcer.announce_soon)
         self._applier = TableApplier(
             table.compiler,
-            table.directory,
             serving.routers.swap,
             self._metrics,
             self._present_certificates,
