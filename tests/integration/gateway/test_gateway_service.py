@@ -99,6 +99,9 @@ async def test_pages_explain_and_list_what_is_served(
         table = json.loads((await gateway.admin("/table"))[1])
         assert [item["host"] for item in table["hosts"]] == ["foo.com"]
         assert table["hosts"][0]["routes"][0]["backends"] == [{"upstream": "up", "weight": 1}]
+        assert json.loads((await gateway.admin("/table?limit=0"))[1])["hosts"] == []
+        assert len(json.loads((await gateway.admin("/table?limit=1"))[1])["hosts"]) == 1
+        assert await gateway.admin("/table?limit=-1") == (400, "limit=-1: must be a number of hosts")
         explanation = json.loads((await gateway.admin("/explain?url=http://foo.com/x"))[1])
         assert explanation["winner"] == "foo.com|prefix /"
         assert explanation["backends"][0]["endpoints"][0]["port"] == echo.port

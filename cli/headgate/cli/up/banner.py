@@ -10,6 +10,7 @@ import aiohttp
 from headgate.cli.up.options import UpOptions
 
 ASK_S = 5.0
+HOSTS_READ = 1000
 TRIED = 20
 """Routes that the gateway is asked about at most: one that answers is among the first, or next to nothing does."""
 
@@ -41,7 +42,7 @@ async def find_attempt(admin_url: str) -> Attempt | None:
     first: Attempt | None = None
     async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=ASK_S)) as session:
         try:
-            table = await _get(session, f"{admin_url}/table")
+            table = await _get(session, f"{admin_url}/table", {"limit": str(HOSTS_READ)})
             for attempt in islice(attempts(table), TRIED):
                 first = first or attempt
                 url = f"http://{attempt.host or '127.0.0.1'}{attempt.path}"

@@ -49,7 +49,7 @@ class PlainUpstream(NamedTuple):
     key: str
     addresses: str
     """`address:port address:port`"""
-    count: int
+    size: int
 
 
 def read_plain(raw: bytes) -> PlainUpstream | None:

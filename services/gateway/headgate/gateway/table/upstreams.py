@@ -134,7 +134,7 @@ class UpstreamCompiler:
 
     def _bind_plain(self, plain: PlainUpstream, before: UpstreamBalancer | None) -> BoundUpstream:
         """Bind an upstream whose endpoints nobody needs before its first request."""
-        turns = OnUse(self._seats, plain.addresses, plain.count)
+        turns = OnUse(self._seats, plain.addresses, plain.size)
         clock, chance = self._directory.clock, self._directory.chance
         balancer = UpstreamBalancer(plain.key, _PLAIN.balancing, turns, Marks(), (), (), "", clock, chance)
         finish(balancer.prepare(before))

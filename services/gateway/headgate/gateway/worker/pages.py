@@ -11,6 +11,8 @@ GET /explain?url=URL[&method=GET][&header=Name: value]...[&client=ADDRESS][&body
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import suppress
+from itertools import islice
 from urllib.parse import urlsplit
 
 from aiohttp import web
@@ -70,14 +72,16 @@ class TablePages:
         return web.json_response(self._about())
 
     async def show_table(self, request: web.Request) -> web.StreamResponse:
-        """Stream what `show_version` says and all routes:
+        """Stream what `show_version` says and all routes, or those of `limit` hosts:
         `{..., "streams": [], "table_listeners": [], "hosts": [{"host", "routes": []}]}`.
         """
+        limit = _read_limit(request)
         said: dict[str, object] = {
             "streams": [_describe_stream(entry) for entry in self._view.entries(StreamRoute)],
             "table_listeners": [_describe_listener(entry) for entry in self._view.entries(Listener)],
         }
-        return await self._stream(request, said, "hosts", map(_describe_host, self._view.entries(VirtualHost)))
+        hosts = islice(self._view.entries(VirtualHost), limit)
+        return await self._stream(request, said, "hosts", map(_describe_host, hosts))
 
     async def show_consumers(self, request: web.Request) -> web.StreamResponse:
         """Stream what `show_version` says and all consumers: `{..., "consumers": [{"name", "credentials": []}]}`."""
@@ -87,12 +91,13 @@ class TablePages:
         self, request: web.Request, said: dict[str, object], name: str, items: Iterator[dict[str, object]]
     ) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": "application/json; charset=utf-8"})
-        await response.prepare(request)
-        head = json.dumps({**self._about(), **said})
-        await response.write(head[:-1].encode() + b', "%b": [\n' % name.encode())
-        async for piece in _in_slices(items):
-            await response.write(piece)
-        await response.write(b"\n]}\n")
+        with suppress(ConnectionResetError):  # whoever asked has read enough
+            await response.prepare(request)
+            head = json.dumps({**self._about(), **said})
+            await response.write(head[:-1].encode() + b', "%b": [\n' % name.encode())
+            async for piece in _in_slices(items):
+                await response.write(piece)
+            await response.write(b"\n]}\n")
         return response
 
     async def show_explanation(self, request: web.Request) -> web.StreamResponse:
@@ -127,6 +132,15 @@ class TablePages:
             "routes": str(routes) if routes else None,
             "listeners": [*self._listeners()],
         }
+
+
+def _read_limit(request: web.Request) -> int | None:
+    text = request.query.get("limit")
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdigit()):
+        raise web.HTTPBadRequest(text=f"limit={text}: must be a number of hosts")
+    return int(text)
 
 
 def _split_header(text: str) -> tuple[str, str]:
