@@ -278,7 +278,7 @@ class TranslatorSettings(LeaseSettings, StoreSettings, AcmeSettings):
         default=20,
         ge=0,
         description="Least time between two revisions; the first change goes out at once, 20 ms keeps a burst to "
-        "fifty revisions a second. After a revision that took longer, as long is waited.",
+        "fifty revisions a second.",
     )
     forget_clusters: list[str] = Field(
         default=[],

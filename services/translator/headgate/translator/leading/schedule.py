@@ -10,8 +10,8 @@ from headgate.translator.leading.output import SLICE_S
 T = TypeVar("T")
 
 LONGEST_REST_S = 0.1
-"""After a revision we rest as long as it was work, at most this long: churn of small changes never takes more than half
-of a core, and a change that comes after a large one need not wait for long."""
+"""After a revision we rest half as long as it was work, at most this long: churn of small changes never takes more than
+two thirds of a core, and a change that comes after a large one need not wait for long."""
 _FIRST_PAUSE_S, _LAST_PAUSE_S = 0.1, 5.0
 _STAND_BACK_S = 0.05
 
@@ -72,7 +72,7 @@ class Schedule:
 
     def rest(self, worked_s: float) -> None:
         """Note that a revision took so much time of the processor."""
-        self._earliest = max(self._earliest, time.monotonic() + min(worked_s, LONGEST_REST_S))
+        self._earliest = max(self._earliest, time.monotonic() + min(worked_s / 2, LONGEST_REST_S))
 
     async def next_of(self, inbox: asyncio.Queue[T]) -> T | None:
         """Return the next item; None when a revision is due. That does not wait for items that never pause."""
