@@ -219,8 +219,9 @@ class Intake:
         """Only after the replay: a message replayed later may belong to before the marker."""
         if not self.is_replayed:
             return
+        active = self._translation.active_clusters
         for cluster, announcement in self._announced.items():
-            if {*announcement.kinds} <= self._synced.get(cluster, {}).keys():
+            if cluster not in active and {*announcement.kinds} <= self._synced.get(cluster, {}).keys():
                 self._translation.activate(cluster)
 
     def not_marked_after(self, sequence: int) -> set[str]:
