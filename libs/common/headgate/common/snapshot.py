@@ -31,6 +31,7 @@ from headgate.common.selection import EVERYTHING, Selection
 from headgate.common.table import (
     ENTRIES,
     EntryKind,
+    HostKey,
     TableEntry,
 )
 
@@ -403,8 +404,7 @@ def entry_contents(content: bytes) -> dict[str, bytes]:
     found = {}
     try:
         for raw in _decode_raw(content):
-            keys = _decode_key(raw)
-            found[keys.host or keys.key] = bytes(raw)
+            found[_key_of(raw)] = bytes(raw)
     except (msgspec.DecodeError, RecursionError) as error:
         raise DecodeError(f"a chunk cannot be read: {error}") from error
     return found
@@ -442,12 +442,19 @@ def _keys_of(entries: Iterable[bytes]) -> set[str]:
 
 
 class _Keys(msgspec.Struct):
-    host: str = ""
     key: str = ""
+    host: str = ""
+    listeners: tuple[str, ...] = ()
 
 
 _decode_raw = msgspec.json.Decoder(list[msgspec.Raw]).decode
-_decode_key = msgspec.json.Decoder(_Keys).decode
+_decode_keys = msgspec.json.Decoder(_Keys).decode
+
+
+def _key_of(raw: bytes | msgspec.Raw) -> str:
+    keys = _decode_keys(raw)
+    # Virtual hosts alone have no key among their fields; listeners and challenges have a host besides.
+    return keys.key or str(HostKey(keys.host, keys.listeners))
 
 
 _CHUNK_ADAPTERS: Mapping[EntryKind, TypeAdapter[tuple[TableEntry, ...]]] = {

@@ -5,7 +5,18 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.common.table import Balancing, Endpoint, Provenance, Upstream
+from headgate.common.table import (
+    Balancing,
+    Challenge,
+    Endpoint,
+    HostKey,
+    Listener,
+    Provenance,
+    TableEntry,
+    Upstream,
+    VirtualHost,
+    entry_kind,
+)
 from headgate.common.table.upstream_key import UpstreamKey
 from headgate.common.table_image import TableImage, encode_entry
 from headgate.operations.committing.held_table import HeldTable, with_endpoints_of
@@ -92,3 +103,15 @@ def test_upstreams_that_are_no_services_are_followed_where_the_live_table_has_th
     assert [endpoint.address for endpoint in shown(table, key).endpoints] == ["10.0.0.3"]
     table.refresh(key, None)
     assert {str(each) for each in table.apart} == {key}
+
+
+def test_entries_of_one_host_are_kept_apart() -> None:
+    on = [VirtualHost(host="a.example", listeners=listeners, routes=()) for listeners in ((), ("gw/a",), ("gw/b",))]
+    ports = [Listener(key=key, protocol="http", host="a.example", provenance=FROM) for key in ("gw/a", "gw/b")]
+    asked = [
+        Challenge(key=f"a.example/{token}", host="a.example", token=token, answer=token) for token in ("one", "two")
+    ]
+    entries: list[TableEntry] = [*on, *ports, *asked]
+    image = HeldTable.of(TableImage(entries).chunks()).image
+    assert image.chunks() == TableImage(entries).chunks()
+    assert image.get(entry_kind(on[1]), str(HostKey("a.example", ("gw/a",)))) == encode_entry(on[1])
