@@ -12,6 +12,7 @@ from fakes.gateway.table import FakePools, endpoint, host, publish, route, upstr
 from headgate.common.errors import StoreUnavailable
 from headgate.common.sealing import Unsealer
 from headgate.common.service.tasks import cancel
+from headgate.common.shards import Shard
 from headgate.common.snapshot import ChunkName, Manifest, Pointer, Version
 from headgate.common.stores.memory.snapshots import MemorySnapshotStore
 from headgate.common.table_image import TableImage
@@ -23,6 +24,7 @@ from headgate.gateway.table.certificates import OpenedCertificate
 from headgate.gateway.table.compiler import TableCompiler
 from headgate.gateway.table.listener_ports import OWN_HTTP
 from headgate.gateway.table.port_routers import PortRouters
+from headgate.gateway.table.shard_part import ShardPart
 
 KEY = PrivateKey.generate()
 
@@ -65,7 +67,7 @@ class Shakable(MemorySnapshotStore):
 class Gateway:
     """The table's half of a worker."""
 
-    def __init__(self, store: MemorySnapshotStore, replica: str = "") -> None:
+    def __init__(self, store: MemorySnapshotStore, replica: str = "", shard: Shard | None = None) -> None:
         self.registry = CollectorRegistry()
         routers = PortRouters()
         self.holder = routers.holder(OWN_HTTP)
@@ -73,7 +75,8 @@ class Gateway:
         self.slices: list[int] = []
         directory = EndpointDirectory(FakePools())
         metrics = TableMetrics(self.registry)
-        compiler = TableCompiler(directory, Unsealer([KEY]).open)
+        part = ShardPart(shard) if shard is not None else None
+        compiler = TableCompiler(directory, Unsealer([KEY]).open, part=part)
         self.applier = TableApplier(compiler, routers.swap, metrics, self._present, replica=replica)
         self.told_behind = 0
         self.follower = Follower(

@@ -114,8 +114,9 @@ def load(
     manifest, chunks = publish(image, version)
     contents = {chunk.digest: chunk.content for chunk in chunks}
     update = compiler.stage(manifest.version, manifest.chunks)
-    for name in update.needed:
-        list(update.add(name, contents[name.digest]))
+    for names in update.rounds():
+        for name in names:
+            list(update.add(name, contents[name.digest]))
     before_commit()
     update.commit()
     list(update.settling)

@@ -49,6 +49,28 @@ def test_tables_have_files_of_their_own_and_names_that_can_be_such() -> None:
         settings("--table=a/../b")
 
 
+def test_shards_of_a_table_have_files_of_their_own() -> None:
+    paths = {
+        settings(f"--shard={shard}", "--data-dir=/data").last_good_path.name for shard in ("", "0/4", "1/4", "1/8")
+    }
+    assert len(paths) == 4
+    assert "table-default.shard-1-of-4.last-good" in paths
+    assert settings("--shard=0/1").last_good_path.name == "table-default.last-good"
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("4/4", "shard: '4/4': has no such number; numbers begin at 0, the last is 3"),
+        ("1/3", "shard: '1/3': has 3 shards; the count is a power of two"),
+        ("1", "shard: '1': is no shard; write its number, a slash and how many there are"),
+    ],
+)
+def test_a_shard_that_there_is_not_is_refused(value: str, said: str) -> None:
+    with pytest.raises(SettingsError, match=said):
+        settings(f"--shard={value}")
+
+
 @pytest.mark.parametrize("value", ["http://lb", "LB.example", "1.2.3", "a b"])
 def test_an_address_that_no_status_takes_is_refused(value: str) -> None:
     with pytest.raises(SettingsError, match=r"publish_addresses.*neither an IP address nor a DNS name"):

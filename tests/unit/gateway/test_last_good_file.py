@@ -141,3 +141,45 @@ def test_the_file_is_never_readable_for_others_while_it_is_written(tmp_path: Pat
     finally:
         os.umask(old)
     assert modes[0] == 0o600
+
+
+def part(revision: int = 1) -> StoredTable:
+    """What is kept of a table by a gateway that needs none of its hosts."""
+    manifest, chunks = publish(TableImage([host("foo.com"), upstream("up", endpoint(revision))]), (1, revision))
+    kept = {chunk.digest: compress(b"[]" if chunk.kind == "hosts" else b'[{"kept":1}]') for chunk in chunks}
+    return StoredTable(manifest, kept, manifest.chunks, is_part=True)
+
+
+def test_of_a_part_what_was_kept_is_read_and_nothing_of_the_rest(tmp_path: Path) -> None:
+    write_last_good(tmp_path / "table", part())
+    read = read_last_good(tmp_path / "table")
+    assert read is not None
+    assert (read.manifest, read.served, read.is_part) == (part().manifest, part().served, True)
+    assert {name.kind: read.open_chunk(name) for name in read.served} == {"hosts": b"[]", "upstreams": b'[{"kept":1}]'}
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_any_flipped_byte_of_a_part_is_detected(tmp_path: Path, data: st.DataObject) -> None:
+    path = tmp_path / "table"
+    write_last_good(path, part())
+    content = bytearray(path.read_bytes())
+    content[data.draw(st.integers(0, len(content) - 1))] ^= 1 << data.draw(st.integers(0, 7))
+    path.write_bytes(content)
+    with pytest.raises(DamagedFile):
+        read_last_good(path)
+
+
+@pytest.mark.parametrize(("writer", "reader"), [("g1", "g1"), ("g1", "g2"), ("g2", "g1"), ("g2", "g2")])
+def test_of_a_part_of_a_table_that_is_rolled_out_a_replica_reads_what_was_served_on_its_disk(
+    tmp_path: Path, writer: str, reader: str
+) -> None:
+    old, new = TableImage([host("old.example")]), TableImage([host("new.example")])
+    manifest, chunks = rolled_out(old, new, "g1")
+    served = manifest.served_by(writer)
+    kept = {chunk.digest: compress(chunk.content) for chunk in chunks if chunk.name in served}
+    write_last_good(tmp_path / "table", StoredTable(manifest, kept, served, is_part=True))
+    read = read_last_good(tmp_path / "table", reader)
+    assert read is not None
+    assert read.manifest.served_by(reader) == read.served == served
+    assert all(read.open_chunk(name) != b"[]" for name in read.served)

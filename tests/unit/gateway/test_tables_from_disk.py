@@ -5,11 +5,14 @@ from pathlib import Path
 import pytest
 
 from fakes.gateway.following import Gateway, Shakable, commit, small_image
-from fakes.gateway.table import publish
+from fakes.gateway.table import endpoint, host, publish, route, upstream
 from fakes.waiting import until
-from headgate.common.snapshot import ChunkName
+from headgate.common.shards import Shard
+from headgate.common.snapshot import ChunkName, decompress
 from headgate.common.table_image import TableImage
 from headgate.gateway.following.last_good import read_last_good, write_last_good
+
+NAMES = [f"n{number}.example" for number in range(100)]
 
 
 async def test_a_table_from_disk_is_served_until_the_store_has_a_greater_one(
@@ -80,3 +83,43 @@ async def test_a_table_from_disk_that_the_store_has_too_is_in_sync_and_nothing_o
     assert store.fetched == []
     assert "other content" not in caplog.text
     assert gateway.metric("headgate_table_swaps_total") == 1
+
+
+async def test_a_shard_from_disk_fetches_what_it_comes_to_need(tmp_path: Path) -> None:
+    """The file has what the hosts of the shard needed when it was written, and nothing of the rest."""
+    shard, store = Shard(0, 2), Shakable()
+    mine, other = (next(name for name in NAMES if Shard(number, 2).has_name(name.encode())) for number in range(2))
+    image = TableImage(
+        [
+            host(mine, route("/", "prefix", "up1")),
+            host(other, route("/", "prefix", "up2")),
+            *(upstream(f"up{number}", endpoint(number)) for number in (1, 2)),
+        ]
+    )
+    await commit(store, image, (1, 1))
+    first = Gateway(store, shard=shard)
+    async with first.following():
+        await until(lambda: first.served() == "1.1")
+    stored = first.applier.stored_table()
+    assert stored is not None
+    write_last_good(tmp_path / "table", stored)
+    assert other.encode() not in b"".join(decompress(chunk, 1 << 20) for chunk in stored.chunks.values())
+
+    read = read_last_good(tmp_path / "table")
+    assert read is not None
+
+    async def read_chunk(name: ChunkName) -> bytes:
+        return read.open_chunk(name)
+
+    second = Gateway(store, shard=shard)
+    await second.applier.apply(read.manifest, read_chunk)
+    assert second.reaches(mine.encode()) == "10.0.0.1:80"
+    store.fetched.clear()
+    async with second.following():
+        await until(lambda: second.metric("headgate_table_in_sync") == 1)
+        assert store.fetched == []  # the store names the table that is served
+        image.put(host(mine, route("/", "prefix", "up2")))
+        await commit(store, image, (1, 2))
+        await until(lambda: second.served() == "1.2")
+        assert second.reaches(mine.encode()) == "10.0.0.2:80"
+    assert sorted(name.kind for name in store.fetched) == ["hosts", "upstreams"]

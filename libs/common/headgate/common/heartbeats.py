@@ -10,6 +10,7 @@ from typing import Final
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict
 
+from headgate.common.shards import WHOLE, Shard
 from headgate.common.snapshot import Version
 
 TTL_S = 15.0
@@ -77,6 +78,8 @@ class Heartbeat(BaseModel):
     cluster: str = ""
     zone: str = ""
     table: str
+    shard: str = ""
+    """What the worker serves of it, as `Shard` is written; empty: all of it."""
     version: Version | None
     """Applied; None before the first table."""
     pinned: Version | None = None
@@ -104,6 +107,14 @@ class Heartbeat(BaseModel):
         """Ports of listeners that are not open, with the reasons: its number, its address, and whether it is of UDP."""
         found = filter(None, map(_CLOSED.fullmatch, self.listeners))
         return {(int(each[3]), each[2].strip("[]"), each[1] == "udp"): each[4] for each in found}
+
+    @property
+    def part(self) -> Shard:
+        """What the worker serves of its table."""
+        try:
+            return Shard.parse(self.shard) if self.shard else WHOLE
+        except ValueError:  # of a later release, which has other shards
+            return WHOLE
 
     @property
     def served(self) -> Version | None:

@@ -2,19 +2,28 @@
 
 from collections.abc import Callable, Iterable, Iterator
 
+from headgate.common.shards import BY_NAME, OF_ALL, is_of_all, name_bits
 from headgate.common.snapshot import Chunk, digest_of
-from headgate.common.table import ENTRIES, EntryKind, TableEntry, entry_key, entry_kind
-from headgate.common.trie import Trie
+from headgate.common.table import ENTRIES, EntryKind, HostKey, TableEntry, entry_key, entry_kind
+from headgate.common.trie import Trie, key_bits
 
 
 class TableImage:
     """The entries of a table and their chunks, kept up to date change by change.
 
     Only leaves that changed are encoded again by `chunks`.
+
+    Args:
+        entries: to begin with.
+        is_for_shards: whether hosts are placed by their names, so that gateways of a shard need not fetch the chunks of
+            the others. Gateways of earlier releases read both.
     """
 
-    def __init__(self, entries: Iterable[TableEntry] = ()) -> None:
+    def __init__(self, entries: Iterable[TableEntry] = (), *, is_for_shards: bool = False) -> None:
+        self.is_for_shards = is_for_shards
         self._tries: dict[EntryKind, Trie[Chunk]] = {kind: Trie(_maker(kind)) for kind in ENTRIES}
+        if is_for_shards:
+            self._tries["hosts"] = Trie(_maker("hosts"), _place_host, (BY_NAME, OF_ALL))
         for entry in entries:
             self.put(entry)
 
@@ -40,13 +49,21 @@ class TableImage:
 
     def copy(self) -> "TableImage":
         """Return one with the same entries, which it shares."""
-        image = TableImage()
+        image = TableImage(is_for_shards=self.is_for_shards)
         image._tries = {kind: trie.copy() for kind, trie in self._tries.items()}
         return image
 
     def chunks(self) -> list[Chunk]:
         """Return all chunks in a fixed order: by kind, then by prefix. Empty leaves have none."""
         return [chunk for trie in self._tries.values() for chunk in trie.leaves()]
+
+
+def _place_host(key: str) -> str:
+    host = HostKey.read(key).host
+    if is_of_all(host):
+        return OF_ALL + key_bits(key)
+    # Virtual hosts of one name on different listeners are apart behind the bits that they have in common.
+    return BY_NAME + name_bits(host) + key_bits(key)
 
 
 def _maker(kind: EntryKind) -> Callable[[str, bytes], Chunk]:

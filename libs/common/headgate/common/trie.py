@@ -1,4 +1,4 @@
-"""Encoded entries spread over the leaves of a binary trie by the SHA-256 of their key.
+"""Encoded entries spread over the leaves of a binary trie by the SHA-256 of their key, or by other bits that it has.
 
 A leaf that grows past `LEAF_ENTRIES` splits. Which leaf an entry is in depends on the set of keys alone, in whatever
 order they came.
@@ -50,12 +50,22 @@ class Trie(Generic[T]):
     Args:
         make: makes of a leaf's prefix, the bits that lead to it, and its content what `leaves` yields. It is kept until
             an entry of the leaf changes.
+        place: the bits of a key, behind one of the `roots`; no two keys have the same ones.
+        roots: where tries begin that have nothing in common, all of one length.
     """
 
-    def __init__(self, make: Callable[[str, bytes], T]) -> None:
+    def __init__(
+        self,
+        make: Callable[[str, bytes], T],
+        place: Callable[[str], str] | None = None,
+        roots: Sequence[str] = ("",),
+    ) -> None:
         self._make = make
+        self._place = key_bits if place is None else place
+        self._roots = roots
+        self._root_length = len(roots[0])
         self._forks: set[str] = set()
-        self._leaves: dict[str, _Leaf[T]] = {"": _Leaf()}
+        self._leaves: dict[str, _Leaf[T]] = {root: _Leaf() for root in roots}
         self._made: list[T] | None = None
         """What `leaves` returned last; None once there are other leaves than there were then."""
         self._places: dict[str, int] = {}
@@ -64,8 +74,8 @@ class Trie(Generic[T]):
         """Prefixes of leaves that changed since."""
 
     def _locate(self, key: str) -> str:
-        bits = _bits(key)
-        depth = 0
+        bits = self._place(key)
+        depth = self._root_length
         while bits[:depth] in self._forks:
             depth += 1
         return bits[:depth]
@@ -80,7 +90,7 @@ class Trie(Generic[T]):
 
     def copy(self) -> "Trie[T]":
         """Return one with the same entries, which it shares."""
-        trie = Trie(self._make)
+        trie = Trie(self._make, self._place, self._roots)
         trie._forks = set(self._forks)
         trie._leaves = {prefix: leaf.copy() for prefix, leaf in self._leaves.items()}
         return trie
@@ -106,7 +116,7 @@ class Trie(Generic[T]):
         self._leaves[prefix + "0"] = _Leaf()
         self._leaves[prefix + "1"] = _Leaf()
         for key, content in entries.items():
-            self._leaves[_bits(key)[: len(prefix) + 1]].put(key, content)
+            self._leaves[self._place(key)[: len(prefix) + 1]].put(key, content)
         for branch in (prefix + "0", prefix + "1"):
             if self._leaves[branch].is_full():
                 self._split(branch)
@@ -128,7 +138,7 @@ class Trie(Generic[T]):
         self._changed.add(prefix)
 
     def _merge_upwards(self, prefix: str) -> None:
-        while prefix and self._merge(prefix[:-1]):
+        while len(prefix) > self._root_length and self._merge(prefix[:-1]):
             prefix = prefix[:-1]
 
     def _merge(self, fork: str) -> bool:
@@ -170,5 +180,6 @@ def _is_too_large(entries: int, size: int) -> bool:
     return entries > 1 and (entries > LEAF_ENTRIES or size > CHUNK_LIMIT)
 
 
-def _bits(key: str) -> str:
+def key_bits(key: str) -> str:
+    """Return the bits of a key's SHA-256."""
     return f"{int.from_bytes(hashlib.sha256(key.encode()).digest()):0256b}"

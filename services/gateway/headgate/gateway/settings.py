@@ -8,6 +8,7 @@ from pydantic import Field, field_validator, model_validator
 from headgate.common.clusters import check_cluster_name
 from headgate.common.sealing import PRIVATE_KEY_FILE
 from headgate.common.selection import check_table_name
+from headgate.common.shards import WHOLE, Shard
 from headgate.common.status import is_address
 from headgate.common.stores.settings import StoreSettings
 from headgate.common.table import DEFAULT_TABLE
@@ -85,6 +86,11 @@ class GatewaySettings(StoreSettings):
     )
     table: str = Field(
         default=DEFAULT_TABLE, description="Name of the table to serve; the default is the translator's."
+    )
+    shard: str = Field(
+        default="",
+        description="Shard of the table that this gateway serves, as number/count: 0/4 is the first of four, counts "
+        "are powers of two. Requests for hosts of other shards are answered with 421. The whole table by default.",
     )
     cluster: str = Field(
         default="", description="Cluster that this gateway runs in, as its watcher calls it; unknown by default."
@@ -287,6 +293,11 @@ class GatewaySettings(StoreSettings):
     def _check_table(cls, value: str) -> str:
         return check_table_name(value)
 
+    @field_validator("shard")
+    @classmethod
+    def _check_shard(cls, value: str) -> str:
+        return str(Shard.parse(value)) if value else value
+
     @field_validator("cluster")
     @classmethod
     def _check_cluster(cls, value: str) -> str:
@@ -396,9 +407,20 @@ class GatewaySettings(StoreSettings):
         )
 
     @property
+    def own_shard(self) -> Shard | None:
+        """What it serves of the table; None: all of it."""
+        shard = Shard.parse(self.shard) if self.shard else WHOLE
+        return shard if shard.total > 1 else None
+
+    @property
     def last_good_path(self) -> Path:
-        """File of the last good table, one for each table that gateways with this data folder serve."""
-        return self.data_dir / f"table-{self.table}.last-good"
+        """File of the last good table, one for each table, and shard of it, that gateways with this data folder serve.
+
+        No name of a table has a dot.
+        """
+        shard = self.own_shard
+        part = f".shard-{shard.number}-of-{shard.total}" if shard is not None else ""
+        return self.data_dir / f"table-{self.table}{part}.last-good"
 
     @property
     def drain_s(self) -> float:

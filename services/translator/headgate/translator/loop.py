@@ -51,7 +51,14 @@ class TranslatorLoop:
 
     def _new_translation(self) -> Translation:
         settings = self._settings
-        return Translation(DIALECTS, settings.translation, settings.selection, settings.table, settings.boundaries)
+        return Translation(
+            DIALECTS,
+            settings.translation,
+            settings.selection,
+            settings.table,
+            settings.boundaries,
+            is_for_shards=settings.sharded,
+        )
 
     # What others ask
 

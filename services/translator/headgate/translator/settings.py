@@ -274,6 +274,12 @@ class TranslatorSettings(LeaseSettings, StoreSettings, AcmeSettings):
         description="NATS servers that keep each stream; 0, the default, is 3 in a cluster of three or more and 1 "
         "elsewhere.",
     )
+    sharded: bool = Field(
+        default=False,
+        description="Lay the table out for gateways that hold a shard of it: they then fetch the chunks of their own "
+        "hosts only. Off by default, as without such gateways it is of no use; with them it saves fetching, and either "
+        "way they serve the same.",
+    )
     debounce_ms: int = Field(
         default=20,
         ge=0,

@@ -86,6 +86,7 @@ class Translation:
         boundaries: Boundaries = DEFAULT_BOUNDARIES,
         *,
         is_followed: bool = True,
+        is_for_shards: bool = False,
     ) -> None:
         """Begin with an empty world.
 
@@ -98,6 +99,7 @@ class Translation:
             is_followed: whether objects change once all is settled. If not, no earlier version can stand in for one
                 with errors, so objects are not judged by themselves before they are translated, which says the same of
                 them; and it is not remembered what each of them looked up.
+            is_for_shards: whether the table is laid out for gateways that hold a shard of it.
         """
         self.selection = selection
         clusters = replace(CLUSTERS, read=lambda manifest: read_settings(manifest).of_table(table))
@@ -118,7 +120,7 @@ class Translation:
             Providers([*providers, *(one for dialect in dialects for one in dialect.provides)]),
             is_followed=is_followed,
         )
-        self.assembly = Assembly(boundaries, listeners_of(settings.entry_points))
+        self.assembly = Assembly(boundaries, listeners_of(settings.entry_points), is_for_shards=is_for_shards)
         self.held: dict[UpstreamKey, ResolvedUpstream] = {}
         """Upstreams of held tables that were resolved since the caller last cleared this."""
         self._held: frozenset[UpstreamKey] = frozenset()

@@ -115,3 +115,10 @@ def test_entries_of_one_host_are_kept_apart() -> None:
     image = HeldTable.of(TableImage(entries).chunks()).image
     assert image.chunks() == TableImage(entries).chunks()
     assert image.get(entry_kind(on[1]), str(HostKey("a.example", ("gw/a",)))) == encode_entry(on[1])
+
+
+def test_a_table_for_shards_is_held_as_one() -> None:
+    entries = [VirtualHost(host=host, routes=()) for host in ("a.example", "*.a.example")]
+    for is_for_shards in (True, False):
+        chunks = TableImage(entries, is_for_shards=is_for_shards).chunks()
+        assert HeldTable.of(chunks).image.chunks() == chunks

@@ -157,6 +157,8 @@ SETTING_NAMES: Final = frozenset(
         "sealing_private_keys",
         "sealing_public_keys",
         "send_timeout_s",
+        "shard",
+        "sharded",
         "store",
         "store_ca_file",
         "store_certificate_file",

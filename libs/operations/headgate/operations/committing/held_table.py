@@ -13,6 +13,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from headgate.common.shards import is_for_shards
 from headgate.common.snapshot import Chunk, entry_contents
 from headgate.common.table import Upstream
 from headgate.common.table.upstream_key import UpstreamKey
@@ -39,8 +40,9 @@ class HeldTable:
     @classmethod
     def of(cls, chunks: Iterable[Chunk]) -> "HeldTable":
         """Begin with the chunks of a revision."""
-        image = TableImage()
-        for chunk in chunks:
+        held = list(chunks)
+        image = TableImage(is_for_shards=any(chunk.kind == "hosts" and is_for_shards(chunk.prefix) for chunk in held))
+        for chunk in held:
             for key, content in entry_contents(chunk.content).items():
                 image.put_encoded(chunk.kind, key, content)
         return cls(image)

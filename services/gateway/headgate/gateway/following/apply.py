@@ -86,7 +86,8 @@ class TableApplier:
         if self.manifest is None:
             return None
         stored = {name.digest: content for name, content in self._compiler.stored_chunks()}
-        return StoredTable(self.manifest, stored, self.manifest.served_by(self._replica))
+        is_part = self._compiler.part is not None
+        return StoredTable(self.manifest, stored, self.manifest.served_by(self._replica), is_part)
 
     async def apply(self, manifest: Manifest, fetch: Fetch) -> None:
         """Serve a revision from now on.
@@ -179,17 +180,21 @@ class TableApplier:
 
 async def _fill(update: TableUpdate, fetch: Fetch, watch: Stopwatch) -> None:
     """Add every chunk that is needed, letting traffic run after each step."""
-    for start in range(0, len(update.needed), FETCHES_AT_ONCE):
-        names = update.needed[start : start + FETCHES_AT_ONCE]
-        async with asyncio.TaskGroup() as group:
-            fetches = [group.create_task(_quietly(fetch(name))) for name in names]
-        for name, fetched in zip(names, fetches, strict=True):
-            content = fetched.result()
-            if isinstance(content, HeadgateError):
-                raise content
-            await _in_slices(_add(update, name, content), watch)
-            await asyncio.sleep(0)
+    for names in update.rounds():
+        for start in range(0, len(names), FETCHES_AT_ONCE):
+            await _fill_with(names[start : start + FETCHES_AT_ONCE], update, fetch, watch)
     await _in_slices(_prepare(update), watch)
+
+
+async def _fill_with(names: Sequence[ChunkName], update: TableUpdate, fetch: Fetch, watch: Stopwatch) -> None:
+    async with asyncio.TaskGroup() as group:
+        fetches = [group.create_task(_quietly(fetch(name))) for name in names]
+    for name, fetched in zip(names, fetches, strict=True):
+        content = fetched.result()
+        if isinstance(content, HeadgateError):
+            raise content
+        await _in_slices(_add(update, name, content), watch)
+        await asyncio.sleep(0)
 
 
 async def _in_slices(steps: Iterator[None], watch: Stopwatch) -> None:

@@ -3,6 +3,9 @@
 One file: a magic line, the SHA-256 of the rest, then the manifest and each chunk as the store has them, each after its
 length in four bytes. It is replaced by a rename after an fsync, so a crash leaves the old file or the new one. Private
 keys stay sealed in it.
+
+A gateway that keeps a part of its table has chunks with fewer entries than their digests are of. Its file begins with
+another line, names each chunk by its digest, and leaves out those of which nothing is kept.
 """
 
 import asyncio
@@ -16,12 +19,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 from headgate.common.errors import DecodeError
-from headgate.common.snapshot import ChunkName, Manifest, open_chunk
+from headgate.common.snapshot import ENTRY_LIMIT, ChunkName, Manifest, decompress, open_chunk
 from headgate.gateway.errors import DamagedFile
+from headgate.gateway.table.chunks import EMPTY_CHUNK
 
 _log = logging.getLogger(__name__)
 
 MAGIC = b"HEADGATE-TABLE-1\n"
+PART_MAGIC = b"HEADGATE-SHARD-1\n"
+"""Of a part of a table; as long as the other."""
 WRITE_INTERVAL_S = 1.0
 """Least time between two writes: a restart may lose what the store gives back within a second anyway."""
 REST = 20
@@ -37,6 +43,8 @@ class StoredTable(NamedTuple):
     chunks: Mapping[str, bytes]
     served: tuple[ChunkName, ...]
     """Which of them are served, of those that the manifest names."""
+    is_part: bool = False
+    """Whether the chunks have only those entries that are kept."""
 
     def open_chunk(self, name: ChunkName) -> bytes:
         """Return a chunk's verified content.
@@ -45,6 +53,8 @@ class StoredTable(NamedTuple):
             DamagedFile: the chunk is absent or damaged.
         """
         try:
+            if self.is_part:  # the digest of the file is all that there is to verify
+                return decompress(self.chunks.get(name.digest, EMPTY_CHUNK), ENTRY_LIMIT)
             return open_chunk(name, self.chunks[name.digest])
         except (KeyError, DecodeError) as error:
             raise DamagedFile(f"chunk {name.digest[:12]} of the table on disk cannot be used: {error}") from error
@@ -56,7 +66,7 @@ def write_last_good(path: Path, table: StoredTable) -> None:
     Raises:
         OSError: the disk does not take it; the old file is untouched.
     """
-    records = [table.manifest.encode(), *(table.chunks[name.digest] for name in table.served)]
+    magic, records = _records(table)
     content = b"".join(part for record in records for part in (_LENGTH.pack(len(record)), record))
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     fresh = path.with_name(f"{path.name}.{os.getpid()}.new")
@@ -64,13 +74,26 @@ def write_last_good(path: Path, table: StoredTable) -> None:
     fresh.unlink(missing_ok=True)
     try:
         with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
-            file.writelines((MAGIC, hashlib.sha256(content).digest(), content))
+            file.writelines((magic, hashlib.sha256(content).digest(), content))
             file.flush()
             os.fsync(file.fileno())
         fresh.replace(path)
     finally:
         fresh.unlink(missing_ok=True)
     _sync_folder(path.parent)
+
+
+def _records(table: StoredTable) -> tuple[bytes, list[bytes]]:
+    """Return the first line of a table's file and what follows it."""
+    if not table.is_part:
+        return MAGIC, [table.manifest.encode(), *(table.chunks[name.digest] for name in table.served)]
+    kept = {digest: stored for digest, stored in table.chunks.items() if stored != EMPTY_CHUNK}
+    named = (part for digest, stored in kept.items() for part in (digest.encode(), stored))
+    return PART_MAGIC, [table.manifest.encode(), _digest_of_all(table.served), *named]
+
+
+def _digest_of_all(names: Iterable[ChunkName]) -> bytes:
+    return hashlib.sha256("".join([name.digest for name in names]).encode()).digest()
 
 
 def _sync_folder(folder: Path) -> None:
@@ -100,15 +123,20 @@ def read_last_good(path: Path, replica: str = "") -> StoredTable | None:
         raise DamagedFile(f"{path} cannot be read: {error.strerror}") from error
     start = len(MAGIC) + hashlib.sha256().digest_size
     content = data[start:]
-    if not data.startswith(MAGIC) or hashlib.sha256(content).digest() != data[len(MAGIC) : start]:
+    if not data.startswith((MAGIC, PART_MAGIC)) or hashlib.sha256(content).digest() != data[len(MAGIC) : start]:
         raise DamagedFile(f"{path} is damaged or not a table of this release")
+    is_part = data.startswith(PART_MAGIC)
     try:
-        manifest_bytes, *chunks = _split(content)
+        manifest_bytes, *records = _split(content)
         manifest = Manifest.decode(manifest_bytes)
-        served = _find_served(manifest, chunks)
+        if is_part:
+            served, chunks = _find_part(manifest, records)
+        else:
+            served = _find_served(manifest, records)
+            chunks = {name.digest: chunk for name, chunk in zip(served, records, strict=True)}
         if served != manifest.served_by(replica):
             manifest = manifest.model_copy(update={"chunks": served, "rollout": None})
-        return StoredTable(manifest, {name.digest: chunk for name, chunk in zip(served, chunks, strict=True)}, served)
+        return StoredTable(manifest, chunks, served, is_part)
     except (DecodeError, ValueError) as error:
         raise DamagedFile(f"{path} cannot be used: {error}") from error
 
@@ -119,6 +147,18 @@ def _find_served(manifest: Manifest, chunks: Sequence[bytes]) -> tuple[ChunkName
         return manifest.chunks
     candidates = [names for names in (manifest.chunks, manifest.rollout.next) if len(names) == len(chunks)]
     return next((names for names in candidates if all(map(_is_content, names, chunks))), manifest.chunks)
+
+
+def _find_part(manifest: Manifest, records: Sequence[bytes]) -> tuple[tuple[ChunkName, ...], dict[str, bytes]]:
+    """Return the table of which a part was kept, and the part. Raises ValueError."""
+    if not records:
+        raise ValueError("the digest of its chunks is absent")
+    candidates = [manifest.chunks, *([manifest.rollout.next] if manifest.rollout is not None else [])]
+    served = next((names for names in candidates if _digest_of_all(names) == records[0]), None)
+    if served is None:
+        raise ValueError("its chunks are of another manifest")
+    digests = [digest.decode() for digest in records[1::2]]
+    return served, dict(zip(digests, records[2::2], strict=True))
 
 
 def _is_content(name: ChunkName, stored: bytes) -> bool:

@@ -57,7 +57,8 @@ class RoutePolicies:
     """Everything about a route that costs something per request. The proxy changes nothing of it."""
 
     fault: str = ""
-    """Why the route cannot be served as written: every request is answered with 500 and this."""
+    """Why the route cannot be served as written: every request is answered with `fault_status` and this."""
+    fault_status: int = 500
     retries: RetryPolicy = field(default_factory=RetryPolicy)
     hooks: RequestHooks | None = None
     """Its plugins."""

@@ -4,17 +4,21 @@ A chunk that two revisions share is neither fetched nor decoded again; within a 
 change, byte for byte, keeps its compiled object without being decoded. Entries themselves are not kept after
 compiling, as validated models take ten times the space of their compressed chunk: what explains a decision decodes
 them again.
+
+A gateway that holds a part of its table keeps some entries of a chunk and forgets the others (`Selection`). It fetches
+the chunk again if it comes to need one of those.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
 
 from headgate.common.errors import DecodeError
-from headgate.common.snapshot import ENTRY_LIMIT, ChunkName, compress, decompress
+from headgate.common.snapshot import ENTRY_LIMIT, ChunkName, compress, decompress, digest_of
 from headgate.common.table import Entry
+from headgate.common.trie import key_bits
 from headgate.gateway.model.steps import Steps
 
 E = TypeVar("E", bound=Entry)
@@ -24,6 +28,10 @@ STEP_BYTES = 8192
 """Encoded entries compiled between two turns of the event loop: about half a millisecond."""
 _ENTRY_BYTES = 400
 """What compiling an entry costs beside its length."""
+EMPTY_CHUNK = compress(b"[]")
+"""Of a chunk none of whose entries is kept: one object for all of them."""
+Reference = tuple[str, str]
+"""A kind and a key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +43,10 @@ class HeldChunk(Generic[C]):
     """Content, compressed."""
     compiled: Mapping[str, C]
     """By entry key, in the order of the content."""
+    is_part: bool = False
+    """Whether the chunk has more entries than are kept."""
+    references: frozenset[Reference] = frozenset()
+    """What its entries refer to, if that is asked for."""
 
     def raw_entries(self) -> list[bytes]:
         """Return the encoded entries, in the order of `compiled`."""
@@ -72,6 +84,16 @@ class Previous(NamedTuple, Generic[C]):
     compiled: C
 
 
+class Selection(NamedTuple):
+    """Which entries of a kind are kept, and what is asked of them."""
+
+    keeps: Callable[[bytes], bool] | None = None
+    """Tells of an encoded entry; None: all are."""
+    refer: Callable[[bytes], Iterable[Reference]] | None = None
+    """Returns what an encoded entry refers to; None: that does not matter."""
+
+
+ALL_ENTRIES = Selection()
 FindPrevious = Callable[[str], Previous[C] | None]
 """Finds the previous version of an entry by key."""
 CompileEntry = Callable[[bytes, FindPrevious[C]], Steps[tuple[str, C]]]
@@ -89,9 +111,9 @@ class ChunkSet(Generic[E, C]):
         self.names: Sequence[ChunkName] = ()
         """As the manifest has them."""
 
-    def stage(self, names: Sequence[ChunkName]) -> "ChunkStage[E, C]":
+    def stage(self, names: Sequence[ChunkName], selection: Selection = ALL_ENTRIES) -> "ChunkStage[E, C]":
         """Begin an update to these chunks, all of this kind; nothing changes before `ChunkStage.commit`."""
-        return ChunkStage(self, names)
+        return ChunkStage(self, names, selection)
 
     def entries(self) -> Iterator[E]:
         """Decode all entries, chunk by chunk."""
@@ -116,21 +138,30 @@ class ChunkSet(Generic[E, C]):
 class ChunkStage(Generic[E, C]):
     """An update in the making; dropping it leaves no trace."""
 
-    def __init__(self, chunks: ChunkSet[E, C], names: Sequence[ChunkName]) -> None:
+    def __init__(self, chunks: ChunkSet[E, C], names: Sequence[ChunkName], selection: Selection = ALL_ENTRIES) -> None:
         self._chunks = chunks
         self._names = names
+        self._selection = selection
+        self._by_prefix: dict[str, ChunkName] | None = None
+        self._required: set[str] = set()
+        """Keys that were asked for: what is absent then is not in the table."""
         self._staged: dict[str, HeldChunk[C]] = {}
         self._raw_entries: dict[str, dict[bytes, str]] = {}
         """Of vanishing chunks by digest: encoded entries and their keys."""
         self._arrived: dict[str, C] = {}
-        self._vanishing: Sequence[HeldChunk[C]] = ()
+        self._vanishing: dict[str, HeldChunk[C]] = {}
+        """By digest; those that are only to be kept otherwise have a staged one of the same name."""
         self.needed: tuple[ChunkName, ...] = ()
         """Chunks to `add`."""
         if names != chunks.names:  # most revisions change one kind, and share the names of all others
             held, wanted = chunks.held, {name.digest: name for name in names}
-            self._vanishing = [held[digest] for digest in held.keys() - wanted.keys()]
+            self._vanishing = {digest: held[digest] for digest in held.keys() - wanted.keys()}
             self.needed = tuple(wanted[digest] for digest in sorted(wanted.keys() - held.keys()))
-        self.is_changed = bool(self.needed or self._vanishing)
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether anything is not as it was."""
+        return bool(self.needed or self._vanishing)
 
     def add(self, name: ChunkName, content: bytes) -> Steps[None]:
         """Decode and compile one verified chunk, in steps.
@@ -138,10 +169,17 @@ class ChunkStage(Generic[E, C]):
         Raises:
             DecodeError: the chunk does not follow the contract.
         """
-        related = [chunk for chunk in self._vanishing if _may_share_keys(chunk.name.prefix, name.prefix)]
+        related = [chunk for chunk in self._vanishing.values() if _may_share_keys(chunk.name.prefix, name.prefix)]
         compiled: dict[str, C] = {}
         size = 0
-        for raw in split_entries(content):
+        entries, is_part = split_entries(content), False
+        if (keeps := self._selection.keeps) is not None:
+            kept = list(filter(keeps, entries))
+            # One that was kept on disk may lack entries already.
+            is_part = len(kept) < len(entries) or digest_of(content) != name.digest
+            if len(kept) < len(entries):
+                entries, content = kept, _join(kept)
+        for raw in entries:
             unchanged = self._find_unchanged(raw, related)
             if unchanged is not None:
                 key, item = unchanged
@@ -153,7 +191,86 @@ class ChunkStage(Generic[E, C]):
                 key, item = yield from self._chunks.compile_entry(raw, lambda key: self._find_previous(key, related))
                 self._arrived[key] = item
             compiled[key] = item
-        self._staged[name.digest] = HeldChunk(name, compress(content), compiled)
+        stored = compress(content) if entries else EMPTY_CHUNK
+        self._staged[name.digest] = HeldChunk(name, stored, compiled, is_part, self._references(entries))
+
+    def _references(self, entries: Iterable[bytes]) -> frozenset[Reference]:
+        refer = self._selection.refer
+        return frozenset() if refer is None else frozenset(each for raw in entries for each in refer(raw))
+
+    def require(self, keys: Iterable[str]) -> tuple[ChunkName, ...]:
+        """Return the chunks that have to be added again, as entries with these keys were not kept of them before."""
+        if not self._chunks.held and not self._staged:
+            return ()
+        found: dict[str, ChunkName] = {}
+        for key in keys:
+            if key in self._required:
+                continue
+            self._required.add(key)
+            name = self._locate(key)
+            held = self._find(name) if name is not None else None
+            if held is not None and held.is_part and key not in held.compiled:
+                found[held.name.digest] = held.name
+        return self._fetch_again(found.values())
+
+    def require_all(self) -> tuple[ChunkName, ...]:
+        """Return all chunks that were not kept as a whole, to be added again."""
+        return self._fetch_again([chunk.name for chunk in self._present().values() if chunk.is_part])
+
+    def _fetch_again(self, names: Iterable[ChunkName]) -> tuple[ChunkName, ...]:
+        again = tuple(names)
+        for name in again:
+            self._reopen(name)
+        self.needed += again
+        return again
+
+    def release(self, keys: Iterable[str]) -> bool:
+        """Give up entries that are not to be kept any more; return whether there were any."""
+        found: dict[str, HeldChunk[C]] = {}
+        for key in keys:
+            name = self._locate(key)
+            held = self._find(name) if name is not None else None
+            if held is not None and key in held.compiled:
+                found[held.name.digest] = held
+        keeps = self._selection.keeps
+        assert keeps is not None or not found, "all are kept"
+        for digest, chunk in found.items():
+            entries = zip(chunk.compiled, chunk.raw_entries(), strict=True)
+            kept = {key: raw for key, raw in entries if keeps is not None and keeps(raw)}
+            for key in chunk.compiled.keys() - kept.keys():
+                self._arrived.pop(key, None)
+            self._reopen(chunk.name)
+            self._staged[digest] = replace(
+                chunk,
+                stored=compress(_join(kept.values())) if kept else EMPTY_CHUNK,
+                compiled={key: chunk.compiled[key] for key in kept},
+                is_part=True,
+                references=self._references(kept.values()),
+            )
+        return bool(found)
+
+    def _reopen(self, name: ChunkName) -> None:
+        """Have a chunk, if it is held, replaced by another of the same name."""
+        held = self._chunks.held.get(name.digest)
+        if held is not None:
+            self._vanishing[name.digest] = held
+
+    def _locate(self, key: str) -> ChunkName | None:
+        """Return the chunk in which an entry with a key is, if there is one: they are leaves of a trie."""
+        if self._by_prefix is None:
+            self._by_prefix = {name.prefix: name for name in self._names}
+        bits = key_bits(key)
+        found = (self._by_prefix.get(bits[:depth]) for depth in range(len(bits) + 1))
+        return next((name for name in found if name is not None), None)
+
+    def _find(self, name: ChunkName) -> HeldChunk[C] | None:
+        return self._staged.get(name.digest) or self._chunks.held.get(name.digest)
+
+    @property
+    def references(self) -> tuple[list[frozenset[Reference]], list[frozenset[Reference]]]:
+        """What chunks refer to that are there no more, and what those that are new do."""
+        gone, new = self._vanishing.values(), self._staged.values()
+        return [chunk.references for chunk in gone], [chunk.references for chunk in new]
 
     def _find_unchanged(self, raw: bytes, related: Sequence[HeldChunk[C]]) -> tuple[str, C] | None:
         for chunk in related:
@@ -182,7 +299,7 @@ class ChunkStage(Generic[E, C]):
 
     def outcome(self) -> tuple[Mapping[str, C], set[str]]:
         """Return what was compiled for the staged chunks, and the keys that are gone with them."""
-        gone = {key for chunk in self._vanishing for key in chunk.compiled}
+        gone = {key for chunk in self._vanishing.values() for key in chunk.compiled}
         for chunk in self._staged.values():
             gone.difference_update(chunk.compiled)
         return self._arrived, gone
@@ -209,9 +326,13 @@ class ChunkStage(Generic[E, C]):
         if not self.is_changed:
             return self._chunks.held
         present = dict(self._chunks.held)
-        for chunk in self._vanishing:
-            del present[chunk.name.digest]
+        for digest in self._vanishing:
+            del present[digest]
         return present | self._staged
+
+
+def _join(entries: Iterable[bytes]) -> bytes:
+    return b"[" + b",".join(entries) + b"]"
 
 
 def _may_share_keys(prefix: str, other: str) -> bool:

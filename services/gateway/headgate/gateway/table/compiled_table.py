@@ -8,6 +8,7 @@ from headgate.common.table import HTTP_LISTENER, HTTPS_LISTENER, OWN_LISTENERS, 
 from headgate.common.table.hosts import host_name
 from headgate.gateway.model.steps import Steps, finish
 from headgate.gateway.table.compile import CompiledHost, merge_hosts
+from headgate.gateway.table.elsewhere import Elsewhere
 from headgate.gateway.table.hosts import HostIndex, index_hosts
 from headgate.gateway.table.listener_ports import OWN_HTTP, ListenerPlan, ListenerPort, plan_listeners
 from headgate.gateway.table.listeners import CompiledListener, ListenerRoutes
@@ -21,6 +22,7 @@ from headgate.gateway.table.routers import (
     RankRouter,
     RedirectingRouter,
     Router,
+    ShardRouter,
 )
 from headgate.gateway.tls.policy import HostTls
 
@@ -52,6 +54,7 @@ class CompiledTable:
     __slots__ = (
         "__weakref__",
         "_answers",
+        "_elsewhere",
         "_indexes",
         "_routers",
         "hosts",
@@ -72,6 +75,7 @@ class CompiledTable:
         listeners: Mapping[str, CompiledListener],
         routes: Mapping[str, ListenerRoutes],
         answers: Answers,
+        elsewhere: Elsewhere | None = None,
     ) -> None:
         self.version = version
         self.version_label = str(version)
@@ -83,6 +87,8 @@ class CompiledTable:
         self.routes = routes
         """By key of the listener, of those that change routes."""
         self._answers = answers
+        self._elsewhere = elsewhere
+        """Answers for the hosts of other shards; None: all are held here."""
         self._indexes = indexes
         """By key of the listener; those of the gateway's own two are one object as long as they have the same hosts."""
         self._routers = {port: self._port_router(listeners) for port, listeners in plan.ports.items()}
@@ -90,9 +96,9 @@ class CompiledTable:
         """Finds the route of a request on the gateway's own HTTP port; see `Router`."""
 
     @classmethod
-    def empty(cls, version: Version) -> "CompiledTable":
+    def empty(cls, version: Version, elsewhere: Elsewhere | None = None) -> "CompiledTable":
         """Return a table without entries."""
-        return cls(version, {}, {}, finish(plan_listeners((), {})), {}, {}, {})
+        return cls(version, {}, {}, finish(plan_listeners((), {})), {}, {}, {}, elsewhere)
 
     def hosts_of(self, listener: str) -> Hosts:
         """Return the virtual hosts of a listener."""
@@ -126,6 +132,9 @@ class CompiledTable:
         router: Router | None = by_name.get(b"*")
         if router is None or len(by_name) > 1:
             router = PortRouter(self.version_label, HostIndex(by_name, listeners.any_depth, listeners.patterns))
+        if self._elsewhere is not None:
+            router = ShardRouter(router, self._elsewhere.shard, self._elsewhere.route)
+        # Authorities may come to any gateway, and all have the answers.
         return ChallengeRouter(router, self._answers) if self._answers else router
 
     def _listener_router(self, listener: Listener) -> Router:
@@ -163,7 +172,7 @@ class CompiledTable:
             elif listener.adapts:
                 here = {part.key: part for host in index.by_name.values() for part in host.parts}
                 routes[key] = yield from adapt(listener, here, before)
-        return CompiledTable(version, hosts, indexes, plan, listeners, routes, answers)
+        return CompiledTable(version, hosts, indexes, plan, listeners, routes, answers, self._elsewhere)
 
     def _replace_hosts(self, change: HostChange) -> Steps[tuple[Mapping[bytes, CompiledHost], Mapping[str, Hosts]]]:
         hosts = dict(self.hosts)

@@ -36,17 +36,19 @@ from headgate.gateway.streams.route import CompiledStream
 from headgate.gateway.table.backends import BoundGroup, Holders, MakeHooks, bind_group
 from headgate.gateway.table.certificates import OpenedCertificate, open_certificate
 from headgate.gateway.table.challenges import AnsweredChallenge, compile_challenge
-from headgate.gateway.table.chunks import ChunkSet, ChunkStage, FindPrevious, decode_entry
+from headgate.gateway.table.chunks import ALL_ENTRIES, ChunkSet, ChunkStage, FindPrevious, decode_entry
 from headgate.gateway.table.compile import (
     CompiledHost,
     compile_host,
     no_plugins,
 )
 from headgate.gateway.table.compiled_table import CompiledTable, HostChange
+from headgate.gateway.table.elsewhere import Elsewhere
 from headgate.gateway.table.listener_compiler import ListenerCompiler
 from headgate.gateway.table.listener_ports import OWN_HTTPS, ListenerPort, OwnPorts, plan_listeners
 from headgate.gateway.table.listeners import CompiledListener
 from headgate.gateway.table.names import FollowsNames, NameFollower
+from headgate.gateway.table.shard_part import PartUpdate, ShardPart
 from headgate.gateway.table.upstreams import BoundUpstream, UpstreamCompiler
 from headgate.gateway.tls.backend import BackendContexts
 from headgate.gateway.tls.policy import HostTls, TlsPolicies
@@ -72,6 +74,7 @@ class TableCompiler:
         resolver: knows the addresses of endpoints that are names; without one they are looked up by each connection.
         consumers: where plugins find consumers.
         own_ports: numbers of the gateway's own ports.
+        part: what is kept of the table; None: all of it.
     """
 
     def __init__(
@@ -85,6 +88,7 @@ class TableCompiler:
         resolver: FollowsNames | None = None,
         consumers: ConsumerDirectory | None = None,
         own_ports: OwnPorts = MappingProxyType({}),
+        part: ShardPart | None = None,
     ) -> None:
         self.directory = directory
         self.consumer_directory = ConsumerDirectory() if consumers is None else consumers
@@ -124,6 +128,8 @@ class TableCompiler:
         self._own_ports = own_ports
         self.endpoint_count = 0
         """Endpoints of all upstreams of the table; one that several name counts for each."""
+        self._elsewhere = Elsewhere(part.shard) if part is not None else None
+        self.part = part
         self.table: CompiledTable | None = None
 
     def _compile_host(self, raw: bytes, find_previous: FindPrevious[CompiledHost]) -> Steps[tuple[str, CompiledHost]]:
@@ -282,7 +288,7 @@ class TableCompiler:
         challenges: Iterable[AnsweredChallenge],
     ) -> Steps[CompiledTable]:
         """Make a table with the hosts of a stage, in steps; `listeners` are all, None as they were."""
-        table = CompiledTable.empty(version) if self.table is None else self.table
+        table = CompiledTable.empty(version, self._elsewhere) if self.table is None else self.table
         plan, by_key = table.plan, table.listeners
         if listeners is not None:
             by_key = {each.entry.key: each for each in listeners}
@@ -314,19 +320,32 @@ class TableUpdate:
     def __init__(self, compiler: TableCompiler, version: Version, names: Sequence[ChunkName]) -> None:
         self._compiler = compiler
         self._version = version
+        self._part = part = PartUpdate(compiler.part) if compiler.part is not None else None
         by_kind: dict[EntryKind, list[ChunkName]] = {kind: [] for kind in compiler.chunk_sets}
         for name in names:
-            by_kind[name.kind].append(name)
+            if part is None or part.needs(name):
+                by_kind[name.kind].append(name)
         self._stages: Mapping[EntryKind, ChunkStage[Any, Any]] = {
-            kind: chunks.stage(by_kind[kind]) for kind, chunks in compiler.chunk_sets.items()
+            kind: chunks.stage(by_kind[kind], ALL_ENTRIES if part is None else part.selection(kind))
+            for kind, chunks in compiler.chunk_sets.items()
         }
-        self.needed = sum((stage.needed for stage in self._stages.values()), ())
-        """Chunks that the compiler lacks, to be added in any order."""
         self.certificates: tuple[Mapping[str, OpenedCertificate], Collection[str]] = {}, ()
         """Once committed: those that are new or changed by key, and the keys of those that are gone."""
         self._table: CompiledTable | None = None
         self.settling: Steps[None] = _nothing_to_settle()
         """What `commit` left to do, in steps; to be finished before another update is committed."""
+
+    @property
+    def needed(self) -> tuple[ChunkName, ...]:
+        """Chunks that the compiler lacks, as far as is known: of a part those of hosts say which others it needs."""
+        return sum((stage.needed for stage in self._stages.values()), ())
+
+    def rounds(self) -> Iterator[Sequence[ChunkName]]:
+        """Yield the chunks to be added, in any order; those of a round before the next round is asked for."""
+        if self._part is None:
+            yield self.needed
+        else:
+            yield from self._part.rounds(self._stages)
 
     def add(self, name: ChunkName, content: bytes) -> Steps[None]:
         """Decode and compile one chunk, in steps; its content is verified against its digest already.
@@ -382,6 +401,8 @@ class TableUpdate:
         next(consumers, None)
         self._compiler.consumer_directory.replace_groups(*committed["consumer_groups"])
         self._compiler.table = table
+        if self._part is not None:
+            self._part.commit()
         upstreams = self._compiler.settle(bound.values(), gone)
         next(upstreams, None)
         self.settling = _one_after_the_other(consumers, upstreams)

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from itertools import dropwhile
 from typing import TYPE_CHECKING, Protocol
 
+from headgate.common.shards import Shard
 from headgate.gateway.proxy.seam import NeedsBody
 from headgate.gateway.table.compile import CompiledHost
 from headgate.gateway.table.hosts import HostIndex, find_host
@@ -185,6 +186,32 @@ class ChallengeRouter:
     def takes(self, host: bytes) -> bool:
         """Tell whether a virtual host takes a host."""
         return self._router.takes(host)
+
+
+class ShardRouter:
+    """A port of a gateway that holds one shard: hosts of the others are answered for want of their routes.
+
+    A wildcard here may take a name whose own host another shard has, so that a name is decided by its shard alone.
+    Requests that name no host have none: they get what all shards hold.
+    """
+
+    __slots__ = ("_elsewhere", "_router", "_shard", "version_label")
+
+    def __init__(self, router: Router, shard: Shard, elsewhere: CompiledRoute) -> None:
+        self.version_label = router.version_label
+        self._router = router
+        self._shard = shard
+        self._elsewhere = elsewhere
+
+    def match(self, host: bytes, path: bytes, source: "RequestSource") -> CompiledRoute | NeedsBody | None:
+        """Find the route of a request; see `Router`."""
+        if host and not self._shard.has_name(host):
+            return self._elsewhere
+        return self._router.match(host, path, source)
+
+    def takes(self, host: bytes) -> bool:
+        """Tell whether a virtual host takes a host."""
+        return (not host or self._shard.has_name(host)) and self._router.takes(host)
 
 
 class PortRouter:

@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 from aiohttp import web
 
 from headgate.common.service.admin import AdminSite
+from headgate.common.shards import Shard
 from headgate.common.snapshot import Version
 from headgate.common.table import Backend, Consumer, Listener, Route, StreamRoute, VirtualHost
 from headgate.gateway.balancing.levels import Place
@@ -48,6 +49,7 @@ class TablePages:
         health_of: HealthOf,
         preview: Preview,
         own_ports: OwnPorts,
+        shard: Shard | None = None,
     ) -> None:
         self._view = view
         self._table = table
@@ -59,6 +61,7 @@ class TablePages:
         self._preview = preview
         self._own_ports = own_ports
         self._routes = routes
+        self._shard = shard
 
     def add_to(self, admin: AdminSite) -> None:
         """Add the pages to a site that has not started."""
@@ -120,6 +123,7 @@ class TablePages:
             preview=self._preview,
             health_of=self._health_of,
             own_ports=self._own_ports,
+            shard=self._shard,
         )
         return web.json_response(text=explanation.model_dump_json())
 
@@ -130,6 +134,7 @@ class TablePages:
             "version": self._view.version_label or None,
             "pinned": str(pinned) if pinned else None,
             "routes": str(routes) if routes else None,
+            "shard": str(self._shard) if self._shard is not None else None,
             "listeners": [*self._listeners()],
         }
 

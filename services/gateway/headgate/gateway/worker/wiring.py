@@ -45,6 +45,7 @@ from headgate.gateway.table.compile import CompiledHost
 from headgate.gateway.table.compiler import TableCompiler
 from headgate.gateway.table.listener_ports import OWN_HTTP
 from headgate.gateway.table.port_routers import PortRouters
+from headgate.gateway.table.shard_part import ShardPart
 from headgate.gateway.tls import CertificateStore
 from headgate.gateway.tls.fallback_files import FallbackFiles
 from headgate.gateway.tls.metrics import TlsFamilies
@@ -130,6 +131,7 @@ def make_table(
         peers,
         answers,
     )
+    shard = settings.own_shard
     compiler = TableCompiler(
         directory,
         unseal,
@@ -140,6 +142,7 @@ def make_table(
         resolver,
         consumers,
         settings.own_ports,
+        ShardPart(shard, settings.default_certificate) if shard is not None else None,
     )
     return TableParts(dialler, pools, directory, place, health, resolver, plugins, upstreams, compiler)
 

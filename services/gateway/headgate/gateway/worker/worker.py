@@ -236,6 +236,7 @@ class Worker:
             cluster=settings.cluster,
             zone=settings.zone,
             table=settings.table,
+            shard=settings.shard,
             version=self._applier.version,
             pinned=self._applier.pinned,
             routes=self._applier.routes,
@@ -277,6 +278,7 @@ class Worker:
             place=self._table.place,
             health_of=partial(health_notes, self._table.health),
             own_ports=settings.own_ports,
+            shard=settings.own_shard,
             preview=partial(preview_plugins, consumers=compiler.consumer_directory, unseal=self._unseal),
         )
         pages.add_to(admin)

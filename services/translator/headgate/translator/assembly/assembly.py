@@ -70,10 +70,16 @@ K = TypeVar("K", bound=Hashable)
 class Assembly:
     """The entries of a table and where they come from."""
 
-    def __init__(self, boundaries: Boundaries = DEFAULT_BOUNDARIES, listeners: Iterable[Listener] = ()) -> None:
+    def __init__(
+        self,
+        boundaries: Boundaries = DEFAULT_BOUNDARIES,
+        listeners: Iterable[Listener] = (),
+        *,
+        is_for_shards: bool = False,
+    ) -> None:
         """Begin with nothing; `boundaries` say how far namespaces reach, `listeners` may be named by hosts."""
         self._boundaries = boundaries
-        self.image = TableImage()
+        self.image = TableImage(is_for_shards=is_for_shards)
         self.changed: dict[ChangedEntry, None] = {}
         """Entries that were put or discarded since the caller last cleared this."""
         self.touched: dict[ObjectRef, None] = {}

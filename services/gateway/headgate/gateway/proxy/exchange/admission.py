@@ -111,7 +111,7 @@ def _hold_body(exchange: "Exchange", context: ProxyContext) -> None:
 def _apply(exchange: "Exchange", context: ProxyContext, policies: RoutePolicies) -> bool:
     """Apply what a route asks before an endpoint is chosen; False: the request is answered, or waits."""
     if policies.fault:
-        exchange.refuse(500, policies.fault)
+        exchange.refuse(policies.fault_status, policies.fault)
         return False
     if policies.guard is not None and not _check_client(exchange, policies.guard):
         return False

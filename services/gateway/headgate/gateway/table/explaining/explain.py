@@ -9,12 +9,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
+from headgate.common.shards import Shard
 from headgate.common.table import HostKey, Route, VirtualHost
 from headgate.gateway.balancing.levels import NOWHERE, Place
 from headgate.gateway.plugins.runtime.verdicts import PluginVerdict, Preview, first_answer
 from headgate.gateway.proxy.heads.facts import RequestFacts
 from headgate.gateway.proxy.heads.paths import PathNormalization, clean, has_bad_escape, normalize
 from headgate.gateway.table.conditions import compile_condition
+from headgate.gateway.table.elsewhere import MISDIRECTED, reason_of
 from headgate.gateway.table.explaining.backends import (
     BackendExplainer,
     HealthOf,
@@ -53,6 +55,7 @@ def explain(
     preview: Preview = no_preview,
     health_of: HealthOf = no_health,
     own_ports: OwnPorts = MappingProxyType({}),
+    shard: Shard | None = None,
 ) -> Explanation:
     """Explain what happens to a request.
 
@@ -71,6 +74,7 @@ def explain(
         preview: asks the winner's plugins.
         health_of: what the gateway knows of endpoints.
         own_ports: numbers of the gateway's own ports.
+        shard: what the gateway serves of the table; None: all of it.
     """
     address, port = bare_host(host).strip("[]"), port_of(host)
     pairs = list(headers.items()) if isinstance(headers, Mapping) else list(headers)
@@ -99,6 +103,9 @@ def explain(
         verdict = f"404: no listener of {where} takes {scheme} requests for {host!r}"
         return Explanation(**answer, virtual_host=None, winner=None, verdict=verdict, candidates=())
     answer["listener"] = listener.key
+    if shard is not None and host and not shard.has_name(host.encode()):
+        verdict = f"{MISDIRECTED}: {reason_of(shard)}; ask a gateway of that shard"
+        return Explanation(**answer, virtual_host=None, winner=None, verdict=verdict, candidates=())
     if listener.https_redirect is not None and scheme == "http":
         status = listener.https_redirect.status or (301 if method in ("GET", "HEAD") else 308)
         verdict = f"{status}: listener {listener.key} redirects all requests over plain HTTP"
