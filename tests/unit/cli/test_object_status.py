@@ -188,3 +188,11 @@ def test_each_table_is_shown_with_the_replicas_that_serve_it(capsys: pytest.Capt
 def test_tables_that_have_let_an_object_go_are_not_shown_unless_all_have() -> None:
     assert [one.table for one in present_only([let_go("a"), update(table="b"), update()])] == ["default", "b"]
     assert [one.table for one in present_only([let_go("a"), let_go("default")])] == ["default", "a"]
+
+
+def test_an_object_is_not_well_while_a_shard_has_no_gateway(capsys: pytest.CaptureFixture[str]) -> None:
+    beats = [beat("g1", R2, shard="0/2")]
+    assert Served.of(R2, beats) == Served(("g1",), (), ("1/2",))
+    assert not is_well([update()], beats)
+    assert is_well([update()], [*beats, beat("g2", R2, shard="1/2")])
+    assert "served by 1 of 1 replicas; no gateway serves shard 1/2" in printed(capsys, update(), heartbeats=beats)

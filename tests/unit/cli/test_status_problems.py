@@ -210,3 +210,20 @@ def test_replicas_that_are_behind_are_listed_first(capsys: pytest.CaptureFixture
     print_report(Report("default", MANIFEST, beats, (), None))
     rows = [line.split() for line in capsys.readouterr().out.splitlines() if line[:2] in ("a ", "b ", "c ", "d ")]
     assert [row[0] for row in rows] == ["d", "c", "b", "a"]
+
+
+def test_a_shard_without_a_gateway_is_a_problem_of_the_table(capsys: pytest.CaptureFixture[str]) -> None:
+    starting = BEAT.model_copy(update={"replica": "b", "shard": "1/2", "version": None})
+    found = Report("default", MANIFEST, (BEAT.model_copy(update={"shard": "0/2"}), starting), (), None)
+    assert [(what, problem.reason) for what, problem in found.problems] == [("table default", "ShardWithoutGateway")]
+    assert not is_well(found)
+    print_report(found)
+    text = capsys.readouterr().out
+    assert re.search(r"REPLICA +WORKER +SHARD +APPLIED", text)
+    assert re.search(r"a +0 +0/2 +1\.7", text)
+    assert "no gateway serves shard 1/2: requests for its hosts are answered with 421" in text
+
+
+def test_nothing_is_said_of_shards_where_all_serve_the_whole_table(capsys: pytest.CaptureFixture[str]) -> None:
+    print_report(report())
+    assert "SHARD" not in capsys.readouterr().out

@@ -91,10 +91,15 @@ def print_report(report: Report) -> None:
         _section("services", ("SERVICE", "PROCESS", "RESTARTS"), _services(report.up))
     if report.leaders:
         _section("leaders", ("WORK", "WHO", "SINCE", "SEEN"), leader_rows(report.leaders))
+    has_shards = any(beat.shard for beat in report.heartbeats)
+    shard = ["SHARD"] if has_shards else []
     _section(
         "gateways",
-        ("REPLICA", "WORKER", "APPLIED", "BEHIND", "CONNECTIONS", "REQUESTS", "SEEN"),
-        (_gateway_row(beat, manifest) for beat in sorted(report.heartbeats, key=partial(_place, manifest))),
+        ("REPLICA", "WORKER", *shard, "APPLIED", "BEHIND", "CONNECTIONS", "REQUESTS", "SEEN"),
+        (
+            _gateway_row(beat, manifest, has_shards=has_shards)
+            for beat in sorted(report.heartbeats, key=partial(_place, manifest))
+        ),
     )
     unread = [kind for kind in report.kinds if kind.state is not SyncState.SYNCED]
     if unread:
@@ -131,9 +136,10 @@ def _place(manifest: Manifest | None, beat: Heartbeat) -> tuple[bool, Version]:
     return manifest is None or beat.version == manifest.version, beat.version or Version(0, 0)
 
 
-def _gateway_row(beat: Heartbeat, manifest: Manifest | None) -> tuple[object, ...]:
+def _gateway_row(beat: Heartbeat, manifest: Manifest | None, *, has_shards: bool) -> tuple[object, ...]:
+    shard = [beat.shard or "all"] if has_shards else []
     numbers = beat.connections, beat.requests_total, age(beat.at)
-    return beat.replica, beat.worker, _applied(beat), describe_lag(beat, manifest), *numbers
+    return beat.replica, beat.worker, *shard, _applied(beat), describe_lag(beat, manifest), *numbers
 
 
 def describe_lag(beat: Heartbeat, manifest: Manifest | None) -> str:

@@ -78,7 +78,8 @@ def _revision(update: StatusUpdate, served: Served) -> str:
     if not count:
         return f"{update.revision}; no gateway announces itself"
     lacking = f"; not by {', '.join(served.not_by)}" if served.not_by else ""
-    return f"{update.revision}, served by {len(served.by)} of {count} replicas{lacking}"
+    missing = f"; no gateway serves shard {', '.join(served.missing)}" if served.missing else ""
+    return f"{update.revision}, served by {len(served.by)} of {count} replicas{lacking}{missing}"
 
 
 def _last_error(note: EventNote, problems: Iterable[Problem]) -> str:

@@ -237,6 +237,39 @@ def test_a_replica_of_a_pinned_table_serves_the_old_revision() -> None:
     assert Fleet.of([beat("g1", R3, pinned=R1)], "t").least == R1
 
 
+def sharded(*beats: tuple[str, str, Version | None]) -> Fleet:
+    return Fleet.of([beat(name, version, shard=shard) for name, shard, version in beats], "t")
+
+
+def test_an_object_waits_for_a_gateway_of_every_shard() -> None:
+    fleet = sharded(("g1", "0/2", R2), ("g2", "1/2", None))
+    wanted = report(facts(), None, fleet, None)
+    assert programmed(wanted) == ("False", "ShardWithoutGateway")
+    assert told(wanted, ConditionType.PROGRAMMED).message == (
+        "no gateway serves shard 1/2, and revision 7.2 may have hosts of it"
+    )
+    assert fleet.lacking(R2) == ("shard 1/2",)
+    both = sharded(("g1", "0/2", R2), ("g2", "1/2", R2))
+    assert programmed(report(facts(), None, both, wanted)) == ("True", "Programmed")
+
+
+def test_a_shard_that_lags_is_waited_for() -> None:
+    fleet = sharded(("g1", "0/2", R2), ("g2", "1/2", R1))
+    assert programmed(report(facts(), None, fleet, None)) == ("False", "Pending")
+    assert fleet.lacking(R2) == ("g2",)
+
+
+def test_gateways_of_other_counts_stand_in_for_shards() -> None:
+    assert sharded(("g1", "0/2", R2), ("g2", "2/4", R2), ("g3", "3/4", R2)).missing == ()
+    assert sharded(("g1", "0/2", R2), ("g2", "", R2)).missing == ()
+    assert list(map(str, sharded(("g1", "0/2", R2), ("g2", "2/4", R2)).missing)) == ["3/4"]
+
+
+def test_what_was_programmed_stays_so_when_the_gateways_of_a_shard_go() -> None:
+    before = report(facts(), None, sharded(("g1", "0/2", R2), ("g2", "1/2", R2)), None)
+    assert programmed(report(facts(), None, sharded(("g1", "0/2", R2)), before)) == ("True", "Programmed")
+
+
 # Addresses
 
 

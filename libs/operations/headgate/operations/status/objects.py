@@ -11,6 +11,7 @@ from typing import Any
 from headgate.common.heartbeats import Heartbeat
 from headgate.common.problems import Severity
 from headgate.common.resources import ALL_KINDS, Kinds, StatusShape
+from headgate.common.shards import missing_shards
 from headgate.common.snapshot import Version
 from headgate.common.status import StatusUpdate
 from headgate.common.stores.opening import Stores
@@ -64,13 +65,17 @@ class Served:
 
     by: tuple[str, ...]
     not_by: tuple[str, ...]
+    missing: tuple[str, ...] = ()
+    """Shards of the table that no replica serves."""
 
     @classmethod
     def of(cls, revision: Version | None, heartbeats: Iterable[Heartbeat]) -> "Served":
         """Compare the object's revision with the one whose routes each worker serves."""
         versions: dict[str, list[Version | None]] = {}
+        shards = []
         for beat in heartbeats:
             versions.setdefault(beat.replica, []).append(beat.served)
+            shards.append(beat.part)
         has = {
             name: revision is not None and all(version is not None and version >= revision for version in found)
             for name, found in sorted(versions.items())
@@ -78,6 +83,7 @@ class Served:
         return cls(
             tuple(name for name, is_served in has.items() if is_served),
             tuple(name for name, is_served in has.items() if not is_served),
+            tuple(map(str, missing_shards(shards))),
         )
 
 
@@ -108,7 +114,8 @@ def served_of(update: StatusUpdate, heartbeats: Iterable[Heartbeat]) -> Served:
 def is_well(updates: Iterable[StatusUpdate], heartbeats: Sequence[Heartbeat]) -> bool:
     """Whether an object is served as it is written, everywhere."""
     return all(
-        not served_of(update, heartbeats).not_by
+        not (served := served_of(update, heartbeats)).not_by
+        and not served.missing
         and not any(problem.severity is Severity.ERROR for problem in update.problems)
         and update.is_accepted
         for update in updates
@@ -121,5 +128,6 @@ def as_document(updates: Iterable[StatusUpdate], heartbeats: Sequence[Heartbeat]
     for update in updates:
         served = served_of(update, heartbeats)
         known = update.model_dump(mode="json", exclude={"traceparent", "content"})
-        documents.append(known | {"served_by": list(served.by), "not_served_by": list(served.not_by)})
+        shown = {"served_by": list(served.by), "not_served_by": list(served.not_by)}
+        documents.append(known | shown | ({"missing_shards": list(served.missing)} if served.missing else {}))
     return documents

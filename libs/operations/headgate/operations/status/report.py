@@ -14,6 +14,7 @@ from headgate.common.deltas import ClusterAnnouncement, SyncState
 from headgate.common.heartbeats import Heartbeat
 from headgate.common.problems import Problem, Severity
 from headgate.common.selection import EVERYTHING
+from headgate.common.shards import missing_shards
 from headgate.common.snapshot import Manifest, RolloutPhase
 from headgate.common.status import StatusUpdate
 from headgate.common.stores.opening import Stores
@@ -58,6 +59,7 @@ class Report:
         found += _pinned(self.manifest) if self.manifest else []
         found += _expiring(self)
         found += _held_back(self.manifest) if self.manifest else []
+        found += _without_gateway(self)
         found += leader_problems(self.leaders)
         found += watcher_problems(self.watchers)
         found += [complaint for page in self.pages for complaint in page.complaints]
@@ -95,6 +97,16 @@ def _held_back(manifest: Manifest) -> Iterator[tuple[str, Problem]]:
     if rollout is not None and rollout.phase is RolloutPhase.HELD:
         message = f"{describe_rollout(rollout)}; changed objects wait, `headgate rollout` says which"
         yield f"table {manifest.table}", Problem(severity=Severity.WARNING, reason="HeldBack", message=message)
+
+
+def _without_gateway(report: Report) -> Iterator[tuple[str, Problem]]:
+    missing = missing_shards(beat.part for beat in report.heartbeats if beat.version is not None)
+    if missing:
+        message = (
+            f"no gateway serves shard {', '.join(map(str, missing))}: requests for its hosts are answered with 421; "
+            "start gateways with this HEADGATE_SHARD"
+        )
+        yield f"table {report.table}", Problem(reason="ShardWithoutGateway", message=message)
 
 
 def _expiring(report: Report) -> Iterator[tuple[str, Problem]]:

@@ -128,6 +128,10 @@ def programmed(
         count = len(fleet.replicas) - len(behind)
         text = f"revision {revision} is served by {count} of {len(fleet.replicas)} replicas; not yet by {named}"
         return _say(what, "False", "Pending", text)
+    if fleet.missing and known is None:
+        named = ", ".join(map(str, fleet.missing[:_NAMED])) + (" and others" if len(fleet.missing) > _NAMED else "")
+        text = f"no gateway serves shard {named}, and revision {revision} may have hosts of it"
+        return _say(what, "False", "ShardWithoutGateway", text)
     text = f"revision {revision} was served by {_all(len(fleet.replicas))} when this was written"
     return known or _say(what, "True", "Programmed", text)
 

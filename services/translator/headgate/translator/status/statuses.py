@@ -162,10 +162,10 @@ class Statuses:
         is nothing to say, look after look. One whose status is on its way is judged by what is known by then.
         """
         now, fleet, waiting = self._clock(), self._fleet, self._poster.waiting
-        behind = {revision: fleet.behind(revision) for revision in {each.revision for each in self._awaited.values()}}
+        lacking = {revision: fleet.lacking(revision) for revision in {each.revision for each in self._awaited.values()}}
 
         def is_news(awaited: _Awaited) -> bool:
-            lagging = behind[awaited.revision]
+            lagging = lacking[awaited.revision]
             is_served = bool(fleet.replicas) and not lagging
             return is_served or (now >= awaited.until and lagging != awaited.told)
 
@@ -249,8 +249,8 @@ class Statuses:
         known = self._awaited.get(ref)
         until = known.until if known else self._clock() + PATIENCE_S
         is_told = not self._is_worth_waiting(facts, wanted) or self._clock() >= until or has_news(wanted, before)
-        behind = self._fleet.behind(wanted.revision)
-        self._awaited[ref] = _Awaited(wanted.revision, until, behind if is_told else None)
+        lacking = self._fleet.lacking(wanted.revision)
+        self._awaited[ref] = _Awaited(wanted.revision, until, lacking if is_told else None)
         return wanted if is_told else before
 
     def _is_worth_waiting(self, facts: Facts, wanted: DesiredStatus) -> bool:
