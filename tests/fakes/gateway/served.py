@@ -16,6 +16,7 @@ from fakes.gateway.table import ORIGIN, load
 from fakes.gateway.tls import Issued, unverified
 from headgate.common.sealing import ClusterValue, Purpose, Unsealer
 from headgate.common.secret import Secret
+from headgate.common.shards import Shard
 from headgate.common.table import (
     Backend,
     Endpoint,
@@ -55,6 +56,7 @@ from headgate.gateway.streams.stats import StreamStats
 from headgate.gateway.table.compiler import TableCompiler
 from headgate.gateway.table.listener_ports import OWN_HTTP, OWN_HTTPS
 from headgate.gateway.table.port_routers import PortRouters
+from headgate.gateway.table.shard_part import ShardPart
 from headgate.gateway.tls import CertificateEntry, CertificateStore
 
 HOST = "a.example"
@@ -165,6 +167,7 @@ class Served:
         dialler: Dialler,
         proxy_protocol: bool = False,
         hooks_file: Path | None = None,
+        shard: Shard | None = None,
     ) -> None:
         self.stats = ProxyStats()
         self.log = RecordedLog()
@@ -190,6 +193,7 @@ class Served:
             resolver=self.resolver,
             place=Place(cluster=cluster),
             consumers=self.consumers,
+            part=ShardPart(shard) if shard is not None else None,
         )
         self.routers = PortRouters()
         self.holder = self.routers.holder(OWN_HTTP)
@@ -333,14 +337,15 @@ async def served(
     proxy_protocol: bool = False,
     hooks_file: Path | None = None,
     http3: bool = False,
+    shard: Shard | None = None,
 ) -> AsyncIterator[Served]:
     """Serve entries over HTTP and HTTPS, by `http3` on UDP too, in a cluster; `query` asks for the addresses of names.
 
     Failures are answered with their reasons if `detailed`, as tests look at those. With `proxy_protocol` connections to
-    the gateway's own ports begin with a PROXY header.
+    the gateway's own ports begin with a PROXY header. Of a `shard` the hosts of others are refused.
     """
     told = replace(config or ProxyConfig(), detailed_errors=detailed)
-    running = Served(told, query, cluster, dialler, proxy_protocol, hooks_file)
+    running = Served(told, query, cluster, dialler, proxy_protocol, hooks_file, shard)
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(asyncio.sleep, 0.01)
         if running.resolver is not None:

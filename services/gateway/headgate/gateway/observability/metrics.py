@@ -35,7 +35,7 @@ class TableMetrics:
             "headgate_table_behind_seconds",
             "Time since this gateway knows of a newer revision than the one that it serves; 0: it knows of none",
         )
-        self.hosts = gauge("headgate_table_hosts", "Virtual hosts in the table")
+        self.hosts = gauge("headgate_table_hosts", "Virtual hosts of the table that this gateway holds")
         self._listener_ports = Gauge(
             "headgate_listener_ports",
             "Ports of the table's HTTP listeners besides the gateway's own, `open` or `failed`",
