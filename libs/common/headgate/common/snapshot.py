@@ -436,7 +436,7 @@ def _entries_by_kind(chunks: Iterable[Chunk]) -> dict[EntryKind, set[bytes]]:
 
 def _keys_of(entries: Iterable[bytes]) -> set[str]:
     try:
-        return {keys.host or keys.key for keys in map(_decode_key, entries)}
+        return set(map(_key_of, entries))
     except (msgspec.DecodeError, RecursionError) as error:
         raise DecodeError(f"an entry cannot be read: {error}") from error
 
