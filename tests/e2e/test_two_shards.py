@@ -15,7 +15,7 @@ import pytest
 from fakes.gateway.ports import free_ports
 from fakes.stack import Stack
 from headgate.cli.up.data_dir import read_state
-from headgate.common.shards import Shard
+from headgate.common.table.shards import Shard
 
 SHARDS = (Shard(0, 2), Shard(1, 2))
 TABLE = "--table=halves"

@@ -12,9 +12,9 @@ from fakes.gateway.table import FakePools, endpoint, host, publish, route, upstr
 from headgate.common.errors import StoreUnavailable
 from headgate.common.sealing import Unsealer
 from headgate.common.service.tasks import cancel
-from headgate.common.shards import Shard
 from headgate.common.snapshot import ChunkName, Manifest, Pointer, Version
 from headgate.common.stores.memory.snapshots import MemorySnapshotStore
+from headgate.common.table.shards import Shard
 from headgate.common.table_image import TableImage
 from headgate.gateway.balancing.endpoints import EndpointDirectory
 from headgate.gateway.following.apply import TableApplier
@@ -24,7 +24,7 @@ from headgate.gateway.table.certificates import OpenedCertificate
 from headgate.gateway.table.compiler import TableCompiler
 from headgate.gateway.table.listener_ports import OWN_HTTP
 from headgate.gateway.table.port_routers import PortRouters
-from headgate.gateway.table.shard_part import ShardPart
+from headgate.gateway.table.shards.part import ShardPart
 
 KEY = PrivateKey.generate()
 

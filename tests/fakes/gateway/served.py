@@ -16,7 +16,6 @@ from fakes.gateway.table import ORIGIN, load
 from fakes.gateway.tls import Issued, unverified
 from headgate.common.sealing import ClusterValue, Purpose, Unsealer
 from headgate.common.secret import Secret
-from headgate.common.shards import Shard
 from headgate.common.table import (
     Backend,
     Endpoint,
@@ -30,6 +29,7 @@ from headgate.common.table import (
     Upstream,
     VirtualHost,
 )
+from headgate.common.table.shards import Shard
 from headgate.common.table_image import TableImage
 from headgate.gateway.balancing.endpoints import EndpointDirectory, EndpointSlot
 from headgate.gateway.balancing.levels import Place
@@ -56,7 +56,7 @@ from headgate.gateway.streams.stats import StreamStats
 from headgate.gateway.table.compiler import TableCompiler
 from headgate.gateway.table.listener_ports import OWN_HTTP, OWN_HTTPS
 from headgate.gateway.table.port_routers import PortRouters
-from headgate.gateway.table.shard_part import ShardPart
+from headgate.gateway.table.shards.part import ShardPart
 from headgate.gateway.tls import CertificateEntry, CertificateStore
 
 HOST = "a.example"

@@ -13,9 +13,9 @@ from fakes.gateway.table import host, listener, route, upstream
 from fakes.peers.echo import EchoServer
 from fakes.waiting import until
 from headgate.cli.up.embedded_nats import EmbeddedNats
-from headgate.common.shards import Shard
 from headgate.common.stores.nats import NatsStores
 from headgate.common.table import Endpoint
+from headgate.common.table.shards import Shard
 from headgate.common.table_image import TableImage
 
 LOW, HIGH = Shard(0, 2), Shard(1, 2)

@@ -13,8 +13,8 @@ from fakes.gateway.ports import free_ports
 from fakes.gateway.proxied import Client, answering
 from fakes.gateway.served import Served, asking, at, named, origins, read_answer, served, site, to
 from fakes.gateway.tls import unverified
-from headgate.common.shards import Shard
 from headgate.common.table import TableEntry
+from headgate.common.table.shards import Shard
 
 pytestmark = pytest.mark.skipif(shutil.which("haproxy") is None, reason="HAProxy is not installed")
 PAGE = Path(__file__).parents[3] / "docs" / "shards.md"

@@ -7,8 +7,8 @@ import pytest
 from fakes.gateway.following import Gateway, Shakable, commit, small_image
 from fakes.gateway.table import endpoint, host, publish, route, upstream
 from fakes.waiting import until
-from headgate.common.shards import Shard
 from headgate.common.snapshot import ChunkName, decompress
+from headgate.common.table.shards import Shard
 from headgate.common.table_image import TableImage
 from headgate.gateway.following.last_good import read_last_good, write_last_good
 

@@ -9,7 +9,7 @@ import yaml
 from headgate.common.plugins.config import PluginConfig
 from headgate.common.table import ENTRIES, entry_key, entry_kind
 from headgate.common.table_image import encode_entry
-from headgate.gateway.table.shard_part import REFERRING_FIELDS, references_of
+from headgate.gateway.table.shards.part import REFERRING_FIELDS, references_of
 from headgate.translator.offline import translate_all
 from unit.translator.test_golden import FOLDER, INPUTS, boundaries, classes, read
 

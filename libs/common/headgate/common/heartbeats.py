@@ -10,8 +10,8 @@ from typing import Final
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict
 
-from headgate.common.shards import WHOLE, Shard
 from headgate.common.snapshot import Version
+from headgate.common.table.shards import WHOLE, Shard
 
 TTL_S = 15.0
 """A worker that was not heard of for this long is gone."""

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Iterable, Iterator
 
-from headgate.common.shards import BY_NAME, OF_ALL, is_of_all, name_bits
 from headgate.common.snapshot import Chunk, digest_of
 from headgate.common.table import ENTRIES, EntryKind, HostKey, TableEntry, entry_key, entry_kind
+from headgate.common.table.shards import BY_NAME, OF_ALL, is_of_all, name_bits
 from headgate.common.trie import Trie, key_bits
 
 

@@ -8,10 +8,10 @@ from pydantic import Field, field_validator, model_validator
 from headgate.common.clusters import check_cluster_name
 from headgate.common.sealing import PRIVATE_KEY_FILE
 from headgate.common.selection import check_table_name
-from headgate.common.shards import WHOLE, Shard
 from headgate.common.status import is_address
 from headgate.common.stores.settings import StoreSettings
 from headgate.common.table import DEFAULT_TABLE
+from headgate.common.table.shards import WHOLE, Shard
 from headgate.gateway.model.networks import parse_networks
 from headgate.gateway.net.descriptors import client_share, limit
 from headgate.gateway.net.destinations import DENIED_BY_DEFAULT

@@ -22,7 +22,6 @@ from fakes.gateway.table import (
 )
 from headgate.common import trie
 from headgate.common.sealing import ClusterValue, Unsealer
-from headgate.common.shards import Shard
 from headgate.common.table import (
     ENTRIES,
     OTHER_NAMES,
@@ -44,12 +43,13 @@ from headgate.common.table import (
     entry_kind,
 )
 from headgate.common.table.backend_group import upstreams_within
+from headgate.common.table.shards import Shard
 from headgate.common.table_image import TableImage
 from headgate.gateway.balancing.endpoints import EndpointDirectory
 from headgate.gateway.table.compiler import TableCompiler
-from headgate.gateway.table.elsewhere import MISDIRECTED
 from headgate.gateway.table.route import CompiledRoute
-from headgate.gateway.table.shard_part import ShardPart
+from headgate.gateway.table.shards.elsewhere import MISDIRECTED
+from headgate.gateway.table.shards.part import ShardPart
 
 SHARDS = [Shard(number, 4) for number in range(4)]
 NAMES = [f"h{number}.a.example" for number in range(12)]

@@ -13,9 +13,9 @@ from collections.abc import Iterable
 
 import msgspec
 
-from headgate.common.shards import is_for_shards
 from headgate.common.snapshot import Chunk, entry_contents
 from headgate.common.table import Upstream
+from headgate.common.table.shards import is_for_shards
 from headgate.common.table.upstream_key import UpstreamKey
 from headgate.common.table_image import TableImage
 

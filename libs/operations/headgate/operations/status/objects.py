@@ -11,11 +11,11 @@ from typing import Any
 from headgate.common.heartbeats import Heartbeat
 from headgate.common.problems import Severity
 from headgate.common.resources import ALL_KINDS, Kinds, StatusShape
-from headgate.common.shards import missing_shards
 from headgate.common.snapshot import Version
 from headgate.common.status import StatusUpdate
 from headgate.common.stores.opening import Stores
 from headgate.common.table import DEFAULT_TABLE
+from headgate.common.table.shards import missing_shards
 from headgate.operations.errors import InvalidRequest
 from headgate.operations.status.kinds import read_kinds
 

@@ -14,12 +14,12 @@ from headgate.common.deltas import ClusterAnnouncement, SyncState
 from headgate.common.heartbeats import Heartbeat
 from headgate.common.problems import Problem, Severity
 from headgate.common.selection import EVERYTHING
-from headgate.common.shards import missing_shards
 from headgate.common.snapshot import Manifest, RolloutPhase
 from headgate.common.status import StatusUpdate
 from headgate.common.stores.opening import Stores
 from headgate.common.stores.reading import read_entries
 from headgate.common.table import Certificate
+from headgate.common.table.shards import missing_shards
 from headgate.operations.errors import OperationError
 from headgate.operations.status.kinds import KindState, kind_problems, read_kinds
 from headgate.operations.status.leaders import Leader, leader_problems, read_leaders

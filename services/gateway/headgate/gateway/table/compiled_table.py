@@ -8,7 +8,6 @@ from headgate.common.table import HTTP_LISTENER, HTTPS_LISTENER, OWN_LISTENERS, 
 from headgate.common.table.hosts import host_name
 from headgate.gateway.model.steps import Steps, finish
 from headgate.gateway.table.compile import CompiledHost, merge_hosts
-from headgate.gateway.table.elsewhere import Elsewhere
 from headgate.gateway.table.hosts import HostIndex, index_hosts
 from headgate.gateway.table.listener_ports import OWN_HTTP, ListenerPlan, ListenerPort, plan_listeners
 from headgate.gateway.table.listeners import CompiledListener, ListenerRoutes
@@ -24,6 +23,7 @@ from headgate.gateway.table.routers import (
     Router,
     ShardRouter,
 )
+from headgate.gateway.table.shards.elsewhere import Elsewhere
 from headgate.gateway.tls.policy import HostTls
 
 _NO_HOSTS: Hosts = HostIndex({})

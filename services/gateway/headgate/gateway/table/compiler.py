@@ -43,12 +43,12 @@ from headgate.gateway.table.compile import (
     no_plugins,
 )
 from headgate.gateway.table.compiled_table import CompiledTable, HostChange
-from headgate.gateway.table.elsewhere import Elsewhere
 from headgate.gateway.table.listener_compiler import ListenerCompiler
 from headgate.gateway.table.listener_ports import OWN_HTTPS, ListenerPort, OwnPorts, plan_listeners
 from headgate.gateway.table.listeners import CompiledListener
 from headgate.gateway.table.names import FollowsNames, NameFollower
-from headgate.gateway.table.shard_part import PartUpdate, ShardPart
+from headgate.gateway.table.shards.elsewhere import Elsewhere
+from headgate.gateway.table.shards.part import PartUpdate, ShardPart
 from headgate.gateway.table.upstreams import BoundUpstream, UpstreamCompiler
 from headgate.gateway.tls.backend import BackendContexts
 from headgate.gateway.tls.policy import HostTls, TlsPolicies

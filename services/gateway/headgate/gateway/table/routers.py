@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from itertools import dropwhile
 from typing import TYPE_CHECKING, Protocol
 
-from headgate.common.shards import Shard
+from headgate.common.table.shards import Shard
 from headgate.gateway.proxy.seam import NeedsBody
 from headgate.gateway.table.compile import CompiledHost
 from headgate.gateway.table.hosts import HostIndex, find_host

@@ -18,9 +18,9 @@ from urllib.parse import urlsplit
 from aiohttp import web
 
 from headgate.common.service.admin import AdminSite
-from headgate.common.shards import Shard
 from headgate.common.snapshot import Version
 from headgate.common.table import Backend, Consumer, Listener, Route, StreamRoute, VirtualHost
+from headgate.common.table.shards import Shard
 from headgate.gateway.balancing.levels import Place
 from headgate.gateway.plugins.runtime.verdicts import Preview
 from headgate.gateway.proxy.heads.paths import PathNormalization

@@ -45,7 +45,7 @@ from headgate.gateway.table.compile import CompiledHost
 from headgate.gateway.table.compiler import TableCompiler
 from headgate.gateway.table.listener_ports import OWN_HTTP
 from headgate.gateway.table.port_routers import PortRouters
-from headgate.gateway.table.shard_part import ShardPart
+from headgate.gateway.table.shards.part import ShardPart
 from headgate.gateway.tls import CertificateStore
 from headgate.gateway.tls.fallback_files import FallbackFiles
 from headgate.gateway.tls.metrics import TlsFamilies

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from headgate.common.heartbeats import Heartbeat
-from headgate.common.shards import Shard, missing_shards
 from headgate.common.snapshot import Version
+from headgate.common.table.shards import Shard, missing_shards
 
 
 class Replica(NamedTuple):

@@ -9,14 +9,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
-from headgate.common.shards import Shard
 from headgate.common.table import HostKey, Route, VirtualHost
+from headgate.common.table.shards import Shard
 from headgate.gateway.balancing.levels import NOWHERE, Place
 from headgate.gateway.plugins.runtime.verdicts import PluginVerdict, Preview, first_answer
 from headgate.gateway.proxy.heads.facts import RequestFacts
 from headgate.gateway.proxy.heads.paths import PathNormalization, clean, has_bad_escape, normalize
 from headgate.gateway.table.conditions import compile_condition
-from headgate.gateway.table.elsewhere import MISDIRECTED, reason_of
 from headgate.gateway.table.explaining.backends import (
     BackendExplainer,
     HealthOf,
@@ -29,6 +28,7 @@ from headgate.gateway.table.explaining.requests import bare_host, fault_of_targe
 from headgate.gateway.table.explaining.routes import compare_routes
 from headgate.gateway.table.listener_ports import OwnPorts
 from headgate.gateway.table.listeners import with_defaults
+from headgate.gateway.table.shards.elsewhere import MISDIRECTED, reason_of
 from headgate.gateway.table.view import TableView
 
 _NAMED: Final = 3

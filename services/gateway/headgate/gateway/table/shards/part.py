@@ -19,9 +19,9 @@ from typing import Any, Final
 
 import msgspec
 
-from headgate.common.shards import Shard
 from headgate.common.snapshot import ChunkName
 from headgate.common.table import OTHER_NAMES, EntryKind
+from headgate.common.table.shards import Shard
 from headgate.gateway.table.chunks import ALL_ENTRIES, ChunkStage, Reference, Selection
 
 REFERRING_FIELDS: Final[Mapping[str, EntryKind]] = {

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate.common import trie
-from headgate.common.shards import Shard, is_of_all, missing_shards
 from headgate.common.snapshot import Chunk, entry_contents
 from headgate.common.table import HostKey, VirtualHost
+from headgate.common.table.shards import Shard, is_of_all, missing_shards
 from headgate.common.table_image import TableImage
 
 COUNTS = st.integers(0, 10).map(lambda power: 1 << power)

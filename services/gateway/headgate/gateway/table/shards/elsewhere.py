@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from headgate.common.shards import Shard
 from headgate.common.table import PathMatch, PathType, Provenance, Route
+from headgate.common.table.shards import Shard
 from headgate.gateway.proxy.policies import RoutePolicies
 from headgate.gateway.table.route import CompiledRoute
 
