@@ -37,6 +37,12 @@ _LAST_PATH: Final = 3
 that has moved there is asked for a new connection, which can move again."""
 _BURST: Final = 64
 """Datagrams that one connection sends before others have a turn."""
+MOST_WAITING: Final = 4096
+"""Events that may wait in the transport while HTTP/3 takes none. Bodies are bounded by the client's windows, and
+bytes of one stream are one event, however they came. But qh3 lets clients open further streams as others end, read or
+not, and what they say of streams has no window: 500 events fit into a packet."""
+_NEW_EVENTS: Final = 5
+"""Where the transport's report on datagrams says how many events they made."""
 NetworkAddress = tuple[Any, ...]
 """As sockets have it: address and port, of IPv6 two numbers more."""
 
@@ -72,6 +78,8 @@ class ClientQuic(QuicConnection):
         self._timer_at = 0.0
         self.is_dirty = False
         """Something may have to be sent."""
+        self._waiting = 0
+        """Events that wait in the transport, at least."""
 
     # From the endpoint
 
@@ -83,10 +91,23 @@ class ClientQuic(QuicConnection):
         now = time.monotonic()
         self._endpoint.note(self)
         try:
-            self.receive_many_datagrams(datagrams, address, now)
+            self._take_datagrams(datagrams, address, now)
             self._look_for_end()
         except BaseException as error:
             self._fail(error)
+
+    def _take_datagrams(self, datagrams: list[bytes], address: NetworkAddress, now: float) -> None:
+        session = self.session
+        if session is None:
+            self.receive_many_datagrams(datagrams, address, now)
+            return
+        core = self._require_core()
+        report = self._call_core(core.receive_many_datagrams, datagrams, self._normalize_address(address), now)
+        self._waiting += report[_NEW_EVENTS]
+        self._drain_core()
+        if self._waiting > MOST_WAITING:
+            session.calm_down()
+            self._drain_core()
 
     def transmit(self) -> bool:
         """Send what can be sent; False: the socket takes no more for now."""
@@ -190,7 +211,10 @@ class ClientQuic(QuicConnection):
                 return
             event = core.next_event()
             if event is None:
+                self._waiting = 0
                 return
+            if self._waiting:
+                self._waiting -= 1
             kind = event[0]
             if kind == "stream_data":
                 if session is not None:

@@ -1,4 +1,8 @@
-"""The streams of one direction that a client opens: control and QPACK (RFC 9114 section 6.2, RFC 9204 section 4.2)."""
+"""The streams of one direction that a client opens: control and QPACK (RFC 9114 section 6.2, RFC 9204 section 4.2).
+
+None of them has an end, and nothing that comes on them after SETTINGS makes us do anything. So all of it is counted,
+and whoever sends much more of it than requests is disconnected (RFC 9114 section 10.5).
+"""
 
 from typing import Final
 
@@ -34,6 +38,8 @@ from headgate.gateway.proxy.http3.numbers import (
 _MAX_FRAME: Final = 4096
 """Of the control stream: SETTINGS are a few dozen bytes."""
 _MAX_SETTINGS: Final = 32
+UNIT: Final = 4096
+"""Bytes of a frame that means nothing to us which count as a frame."""
 _REQUEST_FRAMES: Final = frozenset({DATA, HEADERS, PUSH_PROMISE}) | HTTP2_FRAMES
 _KNOWN: Final = frozenset({CONTROL_STREAM, ENCODER_STREAM, DECODER_STREAM})
 IGNORED: Final = -2
@@ -57,7 +63,7 @@ class ClientStream:
 class ClientStreams:
     """All of a connection."""
 
-    __slots__ = ("_critical", "_has_settings", "_largest_push", "_streams", "leaves", "unknown_frames")
+    __slots__ = ("_critical", "_has_settings", "_largest_push", "_streams", "leaves", "passed_over")
 
     def __init__(self) -> None:
         self._streams: dict[int, ClientStream] = {}
@@ -67,8 +73,9 @@ class ClientStreams:
         self._largest_push = -1
         self.leaves = False
         """The client will open no more requests."""
-        self.unknown_frames = 0
-        """How many came on the control stream, PRIORITY_UPDATE among them."""
+        self.passed_over = 0
+        """What came and means nothing to us: frames of the control stream, PRIORITY_UPDATE among them, instructions of
+        QPACK, and streams that ended before they said what they are."""
 
     def take(self, stream_id: int, data: bytes, *, end: bool) -> bool:
         """Read what came; False: nothing more of the stream is wanted. Raises ConnectionFault."""
@@ -88,9 +95,10 @@ class ClientStreams:
         if stream.kind == CONTROL_STREAM:
             self._read_control(stream, data)
         elif stream.kind == ENCODER_STREAM:
-            _read_encoder(data)
+            _check_encoder(data)
+            self.passed_over += len(data)
         elif stream.kind == DECODER_STREAM:
-            stream.rest = _read_decoder(data)
+            self._read_decoder(stream, data)
         if stream.kind == IGNORED:
             self._streams.pop(stream_id, None)
             return False
@@ -117,6 +125,7 @@ class ClientStreams:
             return
         if stream is not None and stream.kind >= 0:
             raise ConnectionFault(CLOSED_CRITICAL_STREAM, "the end of a stream that is needed")
+        self.passed_over += 1
         self._streams.pop(stream_id, None)
 
     def _read_control(self, stream: ClientStream, data: bytes) -> None:
@@ -136,7 +145,7 @@ class ClientStreams:
             if kind in _REQUEST_FRAMES:
                 raise ConnectionFault(FRAME_UNEXPECTED, "a frame that may not be on the control stream")
             if kind not in (SETTINGS, GOAWAY, MAX_PUSH_ID, CANCEL_PUSH):
-                self.unknown_frames += 1
+                self.passed_over += 1 + length // UNIT
                 stream.skipped = length
                 at = begins
                 continue
@@ -159,7 +168,7 @@ class ClientStreams:
         number, end = read_integer(payload, 0)
         if end != len(payload):
             raise ConnectionFault(FRAME_ERROR, "a frame of another length than its number has")
-        self.unknown_frames += 1
+        self.passed_over += 1
         if kind == GOAWAY:
             self.leaves = True
         elif kind == CANCEL_PUSH:
@@ -168,6 +177,25 @@ class ClientStreams:
             raise ConnectionFault(ID_ERROR, "a MAX_PUSH_ID that is smaller than the one before")
         else:
             self._largest_push = number
+
+    def _read_decoder(self, stream: ClientStream, data: bytes) -> None:
+        """Let cancelled streams pass, as nothing is to be acknowledged (RFC 9204 section 4.4)."""
+        at = 0
+        while at < len(data):
+            if data[at] & 0xC0 != 0x40:
+                raise ConnectionFault(DECODER_STREAM_ERROR, "an acknowledgement of what was never sent")
+            end = at + 1
+            if data[at] & 0x3F == 0x3F:
+                while end < len(data) and data[end] & 0x80:
+                    end += 1
+                if end - at > 10:
+                    raise ConnectionFault(DECODER_STREAM_ERROR, "a number that is too large")
+                if end >= len(data):
+                    break
+                end += 1
+            self.passed_over += 1
+            at = end
+        stream.rest = data[at:]
 
 
 def _check_settings(payload: bytes) -> None:
@@ -185,26 +213,7 @@ def _check_settings(payload: bytes) -> None:
             raise ConnectionFault(EXCESSIVE_LOAD, f"more than {_MAX_SETTINGS} settings")
 
 
-def _read_encoder(data: bytes) -> None:
-    """Let nothing but the size of a table of nothing pass (RFC 9204 section 4.3.1)."""
+def _check_encoder(data: bytes) -> None:
+    """Let nothing but the size of a table of nothing pass, which is one byte (RFC 9204 section 4.3.1)."""
     if data.strip(b"\x20"):
         raise ConnectionFault(ENCODER_STREAM_ERROR, "an entry for a table that may have none")
-
-
-def _read_decoder(data: bytes) -> bytes:
-    """Let cancelled streams pass, as nothing is to be acknowledged (section 4.4); return what has not ended."""
-    at = 0
-    while at < len(data):
-        if data[at] & 0xC0 != 0x40:
-            raise ConnectionFault(DECODER_STREAM_ERROR, "an acknowledgement of what was never sent")
-        end = at + 1
-        if data[at] & 0x3F == 0x3F:
-            while end < len(data) and data[end] & 0x80:
-                end += 1
-            if end - at > 10:
-                raise ConnectionFault(DECODER_STREAM_ERROR, "a number that is too large")
-            if end >= len(data):
-                return data[at:]
-            end += 1
-        at = end
-    return b""

@@ -18,6 +18,7 @@ from headgate.gateway.proxy.http3.numbers import (
     ENABLE_CONNECT_PROTOCOL,
     EXCESSIVE_LOAD,
     GOAWAY,
+    INTERNAL_ERROR,
     LARGEST,
     MAX_FIELD_SECTION_SIZE,
     MESSAGE_ERROR,
@@ -38,9 +39,11 @@ from headgate.gateway.tls.identity import MISDIRECTED
 _REFUSED_METHODS: Final = frozenset({b"TRACE"})
 _ALLOWED: Final = b"Allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS\r\n"
 _HELD_MOST: Final = 1024 * 1024
-"""Bytes of bodies that wait for upstreams, on one connection, at which nothing more of it is read."""
+"""Bytes that are held of one connection: bodies that wait for upstreams, and heads of which more has to come. Nothing
+more of it is read while there are so many; heads alone, which nothing would make fewer then, are refused instead."""
 _FRAMES_PER_REQUEST: Final = 4
-"""Frames of the control stream that each request allows for, as browsers send priorities; further ones are counted."""
+"""What each request allows for of that which means nothing to us on streams of one direction: browsers send priorities,
+and cancel streams; what is beyond is counted."""
 _LAST_REQUEST: Final = LARGEST - 3
 """The largest number of a request's stream."""
 
@@ -57,6 +60,7 @@ class Http3Connection:
         "_drain_at",
         "_draining",
         "_first_refused",
+        "_heads",
         "_held",
         "_ignored",
         "_last_id",
@@ -93,6 +97,9 @@ class Http3Connection:
         """The newest stream on which a request was begun."""
         self._requests = 0
         self._held = 0
+        """Bytes of bodies."""
+        self._heads = 0
+        """Bytes of heads and trailers of which more has to come."""
         self._resets = Bucket(RESETS[0], RESETS[1])
         self._control = Bucket(CONTROL[0], CONTROL[1])
         self._announced = False
@@ -170,9 +177,9 @@ class Http3Connection:
             if not end:
                 self.link.stop(stream_id, STREAM_CREATION_ERROR)
                 self._ignored.add(stream_id)
-        if streams.unknown_frames > self._requests * _FRAMES_PER_REQUEST:
-            self.take_control(streams.unknown_frames - self._requests * _FRAMES_PER_REQUEST)
-            streams.unknown_frames = self._requests * _FRAMES_PER_REQUEST
+        if streams.passed_over > self._requests * _FRAMES_PER_REQUEST:
+            self.take_control(streams.passed_over - self._requests * _FRAMES_PER_REQUEST)
+            streams.passed_over = self._requests * _FRAMES_PER_REQUEST
         if streams.leaves:
             self._close_if_done()
 
@@ -233,7 +240,16 @@ class Http3Connection:
     def hold(self, size: int) -> None:
         """Count bytes of bodies that nobody takes yet, or, below 0, that somebody took."""
         self._held += size
-        is_full = self._held >= _HELD_MOST
+        self._weigh()
+
+    def hold_head(self, size: int) -> bool:
+        """Count bytes of heads that are not whole, or, below 0, that are or were given up; False: they are too many."""
+        self._heads += size
+        self._weigh()
+        return self._heads <= max(_HELD_MOST, 2 * self._context.config.max_head)
+
+    def _weigh(self) -> None:
+        is_full = self._held > 0 and self._held + self._heads >= _HELD_MOST
         if is_full is not self.is_full:
             self.is_full = is_full
             if not is_full:
@@ -255,6 +271,11 @@ class Http3Connection:
         else:
             return False
         return True
+
+    def reject(self, stream: Stream) -> None:
+        """Reset a request that nothing was done with yet, which its client may send again (section 4.1.1)."""
+        self.drop(stream, REQUEST_REJECTED)
+        self.take_control()
 
     def refuse_malformed(self, stream: Stream, bad: BadMessage) -> None:
         """Reset the stream of a request that is none (RFC 9114 section 4.1.2)."""
@@ -310,13 +331,13 @@ class Http3Connection:
     def take_control(self, count: int = 1) -> None:
         """Count what the client made us do beside requests."""
         if not self._control.take(count):
-            self._calm_down()
+            self.calm_down()
 
     def _spend_reset(self) -> None:
         if not self._resets.take():
-            self._calm_down()
+            self.calm_down()
 
-    def _calm_down(self) -> None:
+    def calm_down(self) -> None:
         """End a connection that makes more work than requests."""
         if not self.closed:
             self._context.stats.client_error("http3 abuse")
@@ -385,6 +406,10 @@ class Http3Connection:
     def abort(self) -> None:
         """Close at once."""
         self._close(REQUEST_CANCELLED, "")
+
+    def fail(self) -> None:
+        """Close because of a fault of our own."""
+        self._close(INTERNAL_ERROR, "")
 
     def _close_if_done(self) -> None:
         leaves = self._draining or self._client_streams.leaves

@@ -9,6 +9,7 @@ from headgate.gateway.proxy.exchange.exchange import Exchange
 from headgate.gateway.proxy.heads.head import AnswerHead, RequestFields
 from headgate.gateway.proxy.http2.decompression import CompressionFault, HeaderList, HeaderListTooLong
 from headgate.gateway.proxy.http2.heads import RequestHead, grpc_answer, lines_of, read_request
+from headgate.gateway.proxy.http3.client_streams import UNIT
 from headgate.gateway.proxy.http3.heads import (
     CONTINUE,
     answer_frame,
@@ -60,7 +61,9 @@ class Stream(ClientSide):
         "_is_data",
         "_is_releasing",
         "_left",
+        "_needed",
         "_rest",
+        "_rest_size",
         "_waits",
         "ended",
         "exchange",
@@ -75,8 +78,12 @@ class Stream(ClientSide):
         self._context = context
         self.id = stream_id
         self.peer = connection.peer
-        self._rest = b""
-        """The beginning of a frame whose header, or head, is not there to its end."""
+        self._rest: list[bytes] = []
+        """The beginning of a frame whose header, or head, is not there to its end, as it came."""
+        self._rest_size = 0
+        """Bytes in it."""
+        self._needed = 0
+        """Bytes that it must have before it is worth a look: a head may come byte by byte."""
         self._frame_left = 0
         """Bytes that have to come of a frame that is passed on, or skipped, as it comes."""
         self._is_data = False
@@ -112,18 +119,22 @@ class Stream(ClientSide):
     def take(self, data: bytes, *, end: bool) -> None:
         """Read what came. Raises ConnectionFault."""
         self.ended = end
+        if self.is_over:
+            return
         waits = self._waits
         if waits is not None:
             self._waits = None
             self._begin(waits, done=end and not data)
-        if self._rest:
-            data = self._rest + data
-            self._rest = b""
+        if self._needed:
+            if self._rest_size + len(data) < self._needed and not end:
+                self._keep(data, self._needed)
+                return
+            data = self._take_rest() + data
         payload = self._read(data, end=end)
         if self.is_over:
             return
         if end:
-            if self._rest or self._frame_left:
+            if self._needed or self._frame_left:
                 raise ConnectionFault(FRAME_ERROR, "a stream that ends within a frame")
             if not self._has_head:
                 self._connection.refuse_incomplete(self)
@@ -134,7 +145,7 @@ class Stream(ClientSide):
     def _read(self, data: bytes, *, end: bool) -> bytes:
         """Read frames; return what they have of the body behind what was passed on already."""
         pieces: list[bytes] = []
-        at, size = 0, len(data)
+        at, size, needed = 0, len(data), 0
         while at < size and not self.is_over:
             if self._frame_left:
                 taken = min(self._frame_left, size - at)
@@ -146,6 +157,7 @@ class Stream(ClientSide):
             kind, after = read_integer(data, at)
             length, begins = read_integer(data, after) if after >= 0 else (-1, -1)
             if begins < 0:
+                needed = size - at + 1
                 break
             if kind == HEADERS:
                 after = begins + length
@@ -153,6 +165,7 @@ class Stream(ClientSide):
                     self._refuse_long_head()
                     return b""
                 if after > size:
+                    needed = after - at
                     break
                 if pieces:
                     self._take_body(b"".join(pieces), done=False, trailers=b"")
@@ -162,8 +175,32 @@ class Stream(ClientSide):
                 continue
             self._begin_frame(kind, length)
             at = begins
-        self._rest = data[at:] if at < size else b""
+        if needed:
+            self._keep(data[at:], needed)
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def _keep(self, data: bytes, needed: int) -> None:
+        """Wait for more of a frame, unless that would be too much of all that wait."""
+        self._rest.append(data)
+        self._rest_size += len(data)
+        self._needed = needed
+        if self._connection.hold_head(len(data)):
+            return
+        if self._has_head:
+            self._refuse_long_head()
+        else:
+            self._connection.reject(self)
+
+    def _take_rest(self) -> bytes:
+        rest = b"".join(self._rest)
+        self._forget_rest()
+        return rest
+
+    def _forget_rest(self) -> None:
+        if self._rest_size:
+            self._connection.hold_head(-self._rest_size)
+        self._rest = []
+        self._rest_size = self._needed = 0
 
     def _begin_frame(self, kind: int, length: int) -> None:
         self._is_data = kind == DATA
@@ -175,12 +212,14 @@ class Stream(ClientSide):
         elif kind in _UNEXPECTED:
             raise ConnectionFault(FRAME_UNEXPECTED, "a frame that may not be on a request's stream")
         else:
-            self._connection.take_control()
+            self._connection.take_control(1 + length // UNIT)
         self._frame_left = length
 
     def _take_block(self, block: bytes, *, behind: int, end: bool) -> None:
         if self._has_trailers:
             raise ConnectionFault(FRAME_UNEXPECTED, "a head behind the trailers")
+        if self._is_connect:
+            raise ConnectionFault(FRAME_UNEXPECTED, "a head within a tunnel")
         try:
             headers = decode(block, self._context.config.max_head)
         except CompressionFault as fault:
@@ -232,13 +271,19 @@ class Stream(ClientSide):
         exchange.dispatch(path, b"", done=done or head.is_connect)
 
     def _refuse_long_head(self) -> None:
-        """Answer 431; a trailer section that is too long ends the request as well."""
+        """Answer 431, also to trailers: these come before the answer, or break off one that has begun."""
         exchange = self.exchange
+        part = "trailers" if self._has_head else "head"
         if not self._has_head:
             self._has_head = True
             exchange.begin(b"-", b"-", RequestFields())
-        if exchange.active:
-            exchange.refuse(431, f"head longer than {self._context.config.max_head} bytes")
+        self._refuse(431, f"{part} longer than {self._context.config.max_head} bytes")
+
+    def _refuse(self, status: int, reason: str) -> None:
+        """Answer by ourselves. Nothing more is read, also while plugins look at the answer."""
+        self.let_go()
+        if self.exchange.active:
+            self.exchange.refuse(status, reason)
 
     def _take_trailers(self, headers: HeaderList) -> None:
         """End the request with trailers."""
@@ -246,8 +291,7 @@ class Stream(ClientSide):
         try:
             lines = lines_of(headers)
         except BadMessage as bad:
-            if exchange.active:
-                exchange.refuse(bad.status, bad.reason)
+            self._refuse(bad.status, bad.reason)
             return
         self._take_body(b"", done=True, trailers=b"" if exchange.tunnel else lines)
 
@@ -300,7 +344,7 @@ class Stream(ClientSide):
     def let_go(self) -> None:
         """Forget what is held, and read nothing more."""
         self.is_over = True
-        self._rest = b""
+        self._forget_rest()
         self._held = []
         self._held_end = False
         if self.held:
