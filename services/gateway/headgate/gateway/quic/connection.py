@@ -80,6 +80,7 @@ class ClientQuic(QuicConnection):
         """Something may have to be sent."""
         self._waiting = 0
         """Events that wait in the transport, at least."""
+        self._has_failed = False
 
     # From the endpoint
 
@@ -298,17 +299,28 @@ class ClientQuic(QuicConnection):
             self._drain_core()
 
     def _fail(self, error: BaseException) -> None:
-        """Give up a connection with which something cannot go on; the others must not wait for it.
+        """Close a connection with which something cannot go on; the others must not wait for it.
 
         A fault in the transport's compiled code is no Exception.
         """
         if isinstance(error, KeyboardInterrupt | SystemExit):
             raise error
+        if self._has_failed or self._core is None:
+            self.give_up()
+            return
+        self._has_failed = True
         if isinstance(error, QuicConnectionError | QuicTlsBridgeError | ValueError):
             _log.debug("QUIC connection failed", extra={"error": str(error)})
         else:
-            _log.error("a connection of HTTP/3 is given up", exc_info=error)
-        self.give_up()
+            _log.error("a connection of HTTP/3 is closed", exc_info=error)
+        self._endpoint.call_at(time.monotonic() + self._endpoint.handshake_timeout_s, self.give_up)
+        try:
+            if self.session is not None:
+                self.session.fail()
+            else:
+                self._close(QuicErrorCode.INTERNAL_ERROR, 0, "")
+        except BaseException as further:
+            self._fail(further)
 
     def give_up(self) -> None:
         """Forget the connection, without a word to the client."""
@@ -345,8 +357,11 @@ class ClientQuic(QuicConnection):
             self._endpoint.note(self)
 
     def flush(self) -> None:
-        """Send now."""
-        self.transmit()
+        """Send now, unless the socket takes no more."""
+        if self._endpoint.is_blocked:
+            self._endpoint.note(self)
+        else:
+            self.transmit()
 
     def unsent(self, stream_id: int) -> int:
         """Count the bytes that were not sent yet."""
@@ -374,9 +389,13 @@ class ClientQuic(QuicConnection):
         self._endpoint.call_soon(self._go_on)
 
     def _go_on(self) -> None:
-        if not self.is_over:
+        if self.is_over:
+            return
+        try:
             self._drain_core()
-            self._endpoint.note(self)
+        except BaseException as error:
+            self._fail(error)
+        self._endpoint.note(self)
 
     def end(self, code: int, reason: str) -> None:
         """Close the connection."""

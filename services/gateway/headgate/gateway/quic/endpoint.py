@@ -155,7 +155,7 @@ class QuicEndpoint:
         elif version not in self.configuration.supported_versions:
             if len(data) >= _MIN_INITIAL and version:
                 versions = self.configuration.supported_versions
-                self.send([encode_quic_version_negotiation(destination_id, source_id, versions)], address)
+                self._answer(encode_quic_version_negotiation(destination_id, source_id, versions), address)
         elif kind == QuicPacketType.INITIAL and len(data) >= _MIN_INITIAL:
             self._begin(data, address, header)
         else:
@@ -180,7 +180,7 @@ class QuicEndpoint:
             if len(self._handshakes) >= VALIDATE_ABOVE or (not source_id and len(destination_id) != _ID_LENGTH):
                 retry_id = os.urandom(_ID_LENGTH)
                 token = self._tokens.seal(client, destination_id, retry_id)
-                self.send([encode_quic_retry(version, retry_id, source_id, destination_id, token)], address)
+                self._answer(encode_quic_retry(version, retry_id, source_id, destination_id, token), address)
                 return
             retried = Retried(destination_id, b"")
         elif retried.retry_id != destination_id:
@@ -192,7 +192,18 @@ class QuicEndpoint:
             self._by_id[each] = connection
         connection.receive([data], address)
 
+    def _answer(self, datagram: bytes, address: NetworkAddress) -> None:
+        """Answer an address that may be forged, if the kernel takes it now: nothing is kept for it."""
+        if self._udp is not None and not self.is_blocked:
+            with contextlib.suppress(OSError):
+                self._udp.send([datagram], address)
+
     # From connections
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether the kernel takes no more for now."""
+        return bool(self._backlog)
 
     def suits(self, host: bytes) -> bool:
         """Tell whether QUIC can follow the policy of a host."""
