@@ -20,6 +20,7 @@ from aioquic.quic.events import (
     StreamDataReceived,
     StreamReset,
 )
+from aioquic.tls import SessionTicket
 
 from headgate.gateway.proxy.http3.numbers import GOAWAY, read_integer
 from headgate.gateway.proxy.http3.qpack import decode
@@ -247,7 +248,7 @@ async def http3_client(
     *,
     waits: bool = True,
     quiet: bool = False,
-    keeps: Callable[[object], None] | None = None,
+    keeps: Callable[[SessionTicket], None] | None = None,
     first_id: bytes = b"",
     address: str = "127.0.0.1",
     **options: object,

@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
+from aioquic.tls import SessionTicket
 
 from fakes.gateway.process import GatewayProcess, commit
 from fakes.gateway.table import host, route, upstream
@@ -96,3 +97,21 @@ async def test_connections_of_other_workers_outlive_one_that_dies(
             assert 0 < sum(kept) < CLIENTS
             async with http3_client(port) as late:
                 assert await is_answered(late)
+
+
+async def test_workers_resume_each_others_sessions(tmp_path: Path, broker: EmbeddedNats, stores: NatsStores) -> None:
+    async with (
+        EchoServer("one") as echo,
+        GatewayProcess(tmp_path / "data", broker.url, "--workers=2", "--http3") as gateway,
+    ):
+        await serve(stores, echo)
+        await gateway.ready()
+        port = await port_of(gateway)
+        tickets: list[SessionTicket] = []
+        async with http3_client(port, keeps=tickets.append) as client:
+            assert await is_answered(client)
+        for _ in range(CLIENTS):
+            async with http3_client(port, session_ticket=tickets[0]) as client:
+                assert client.handshake is not None
+                assert client.handshake.session_resumed
+                assert await is_answered(client)

@@ -118,19 +118,6 @@ async def test_a_name_without_a_certificate_is_refused_where_names_are_strict() 
         assert (await client.until_closed()).error_code == 0x100 + 112
 
 
-async def test_no_sessions_are_given_so_that_there_is_no_early_data() -> None:
-    tickets: list[object] = []
-    async with (
-        origins(answering(OK)) as (origin,),
-        served(at(origin.port), site(), http3=True) as proxy,
-        http3_client(proxy.https_port, keeps=tickets.append) as client,
-    ):
-        assert (await client.ask()).status == 200
-        assert client.handshake is not None
-        assert not client.handshake.early_data_accepted
-        assert tickets == []
-
-
 async def test_other_protocols_than_h3_are_refused() -> None:
     async with (
         served(site(), http3=True) as proxy,

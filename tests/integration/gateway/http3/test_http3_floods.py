@@ -1,4 +1,4 @@
-"""Clients that send what nobody asked for: on streams of one direction, in heads without an end, and while bodies wait."""
+"""Clients that send what nobody asked for: on one-way streams, in heads without an end, and while bodies wait."""
 
 import asyncio
 import contextlib

@@ -192,6 +192,7 @@ class ClientQuic(QuicConnection):
         endpoint = self._endpoint
         self._tls = self._shown_tls = ServerTls(
             endpoint.choose,
+            endpoint.sessions,
             endpoint.certificates,
             endpoint.counts,
             self._configuration,
@@ -214,8 +215,7 @@ class ClientQuic(QuicConnection):
             if event is None:
                 self._waiting = 0
                 return
-            if self._waiting:
-                self._waiting -= 1
+            self._waiting = max(self._waiting - 1, 0)
             kind = event[0]
             if kind == "stream_data":
                 if session is not None:

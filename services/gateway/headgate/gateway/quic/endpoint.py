@@ -18,8 +18,10 @@ from headgate.gateway.proxy.context import ProxyContext
 from headgate.gateway.quic.connection import ClientQuic, NetworkAddress
 from headgate.gateway.quic.forwarding import NO_FORWARDING, Forwarding
 from headgate.gateway.quic.handshake import ALPN, Certificates
+from headgate.gateway.quic.sessions import Sessions
 from headgate.gateway.quic.tokens import Retried, RetryTokens
 from headgate.gateway.tls import CertificateStore, self_signed
+from headgate.gateway.tls.handshake import Chosen
 
 _ID_LENGTH: Final = 8
 _LONG_HEADER: Final = 0x80
@@ -62,6 +64,7 @@ class QuicEndpoint:
         self.context = context
         self.choose = certificates.choose
         self._find_policy = certificates.policy_for
+        self._store = certificates
         self.counts = certificates.counts
         self.certificates = Certificates()
         self.shown_port = str(shown_port).encode()
@@ -209,6 +212,11 @@ class QuicEndpoint:
         """Tell whether QUIC can follow the policy of a host."""
         policy = self._find_policy(host)
         return policy is None or policy.suits_quic
+
+    def sessions(self, chosen: Chosen, server_name: str) -> Sessions | None:
+        """Find the sessions of a server name; None: its policy wants no tickets."""
+        scope = self._store.ticket_scope(chosen, ALPN)
+        return Sessions(self._store.own_tickets, scope, server_name) if scope is not None else None
 
     def completed(self, connection: ClientQuic) -> None:
         """Note that a handshake is complete."""

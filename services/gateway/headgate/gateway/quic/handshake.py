@@ -2,7 +2,8 @@
 
 QUIC has TLS 1.3 alone, and this implementation asks for no client certificates and sets no groups. A host whose policy
 wants any of that is refused in the handshake (`HostTls.suits_quic`), and answered with 421 on connections that were
-made for another name: its clients come over TCP. No session tickets are given, so there is no early data (0-RTT).
+made for another name: its clients come over TCP. Sessions are resumed by tickets (`sessions`); early data (0-RTT) is
+never accepted.
 """
 
 import logging
@@ -16,10 +17,12 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 from qh3 import tls
+from qh3._hazmat import Buffer
 from qh3.quic.configuration import QuicConfiguration
 from qh3.quic.packet import QuicErrorCode
-from qh3.quic.tls_bridge import QuicTlsBridge, QuicTlsBridgeError
+from qh3.quic.tls_bridge import QuicTlsBridge, QuicTlsBridgeError, QuicTlsCryptoData
 
+from headgate.gateway.quic.sessions import Sessions
 from headgate.gateway.tls.client_hello import MAX_HELLO, ClientHello, read_client_hello
 from headgate.gateway.tls.handshake import DENIED, NO_NAME, Chosen, HandshakeCounts
 from headgate.gateway.tls.identity import NOBODY, ClientIdentity
@@ -35,11 +38,14 @@ _HANDSHAKE_FAILURE: Final = 40
 _ACCESS_DENIED: Final = 49
 _INTERNAL_ERROR: Final = 80
 _UNRECOGNIZED_NAME: Final = 112
+_MAX_TICKET: Final = 512
 _REMEMBERED: Final = 1024
 """Certificates that are kept as QUIC wants them."""
 
 Choose = Callable[[str], Chosen]
 """Finds certificate and policy for a server name; empty if the client names none."""
+FindSessions = Callable[[Chosen, str], Sessions | None]
+"""Finds the sessions of a server name whose certificate and policy were chosen; None: there are none to be."""
 
 
 class QuicTls:
@@ -113,9 +119,20 @@ def _load(chosen: Chosen) -> QuicConfiguration | None:
 class ServerTls(QuicTlsBridge):
     """The server's side of a handshake: chain and key are chosen once the ClientHello is whole."""
 
-    def __init__(self, choose: Choose, certificates: Certificates, counts: HandshakeCounts, *rest: Any, **named: Any):
+    def __init__(
+        self,
+        choose: Choose,
+        sessions: FindSessions,
+        certificates: Certificates,
+        counts: HandshakeCounts,
+        *rest: Any,
+        **named: Any,
+    ):
         super().__init__(*rest, **named)
         self._choose = choose
+        self._find_sessions = sessions
+        self._sessions: Sessions | None = None
+        """To give the client a ticket of, once the handshake is complete."""
         self._certificates = certificates
         self._counts = counts
         self._hello: bytes | None = b""
@@ -136,6 +153,8 @@ class ServerTls(QuicTlsBridge):
             raise
         except (ValueError, AssertionError, IndexError, TypeError) as error:
             self._refuse(_HANDSHAKE_FAILURE, "MALFORMED", f"malformed TLS message: {error}")
+        if self._sessions is not None and self.handshake_complete:
+            self._give_ticket(self._sessions)
 
     def _look(self) -> None:
         hello = self._hello or b""
@@ -166,6 +185,28 @@ class ServerTls(QuicTlsBridge):
         self.tls.certificate_chain = loaded.certificate_chain
         self.tls.certificate_private_key = loaded.private_key
         self.shown = QuicTls(server_name, chosen, self._choose)
+        self._sessions = self._find_sessions(chosen, server_name)
+        self.tls.get_session_ticket_cb = self._sessions.open if self._sessions is not None else None
+
+    def _on_traffic_secret(
+        self, direction: tls.Direction, epoch: tls.Epoch, cipher_suite: tls.CipherSuite, secret: bytes
+    ) -> None:
+        """Pass keys on, but none for early data; qh3 accepts what clients offer with any ticket."""
+        if epoch == tls.Epoch.ZERO_RTT:
+            self.tls.early_data_accepted = False
+            return
+        super()._on_traffic_secret(direction, epoch, cipher_suite, secret)
+
+    def _give_ticket(self, sessions: Sessions) -> None:
+        """Say how the client may come back."""
+        self._sessions = None
+        self._counts.resumed += self.tls.session_resumed
+        assert self.tls.key_schedule is not None, "the handshake is complete"
+        message, epoch = Buffer(capacity=_MAX_TICKET), tls.Epoch.ONE_RTT
+        tls.push_new_session_ticket(message, sessions.ticket_for(self.tls.key_schedule))
+        offset = self._output_offsets[epoch]
+        self._outbound.append(QuicTlsCryptoData(epoch, offset, message.data))
+        self._output_offsets[epoch] = offset + len(message.data)
 
     def _refuse(self, alert: int, counted: str, reason: str) -> NoReturn:
         self._counts.fail(counted)

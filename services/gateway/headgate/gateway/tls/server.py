@@ -23,7 +23,7 @@ from headgate.common.table import ALPN_CHALLENGE, OTHER_NAMES, TlsPolicy, challe
 from headgate.gateway.tls.handshake import Chosen, HandshakeCounts, ListenerContext, ServerConnection
 from headgate.gateway.tls.loading import own_names, self_signed
 from headgate.gateway.tls.policy import HostTls, put_into_effect
-from headgate.gateway.tls.tickets import TicketKeys
+from headgate.gateway.tls.tickets import RatchetMemory, TicketKeys
 
 _log = logging.getLogger(__name__)
 
@@ -79,6 +79,8 @@ class CertificateStore:
         self._alpn = tuple(alpn)
         self._default_key = default_key
         self._tickets = tickets
+        self.own_tickets = tickets or TicketKeys(RatchetMemory())
+        """Keys of tickets that are made without a context."""
         chain, key = self_signed(FALLBACK_NAME)
         self._self_signed = CertificateEntry((), chain.decode(), Secret(key), "self-signed", FALLBACK_KEY)
         self._given: CertificateEntry | None = None
@@ -317,8 +319,14 @@ class CertificateStore:
     def _new_context(self, entry: CertificateEntry, policy: TlsPolicy | None) -> ssl.SSLContext:
         if self._tickets is None:
             return ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        scope = (entry.fingerprint, *self._alpn, policy.model_dump_json() if policy is not None else "")
-        return self._tickets.new_context(hashlib.sha256(repr(scope).encode()).digest())
+        return self._tickets.new_context(_scope(entry, policy, self._alpn))
+
+    def ticket_scope(self, chosen: Chosen, protocol: str) -> bytes | None:
+        """Return the scope of tickets of another protocol than those of TCP; None: the policy wants none."""
+        policy = chosen.tls.policy if chosen.tls is not None and not chosen.tls.problem else None
+        if policy is not None and not policy.session_tickets:
+            return None
+        return _scope(chosen.certificate, policy, (protocol,))
 
     def _forget(self, fingerprints: Iterable[str]) -> None:
         """Drop what was made of certificates of which none is left."""
@@ -329,6 +337,12 @@ class CertificateStore:
             self._unusable.discard(fingerprint)
             for contexts in (self._contexts, self._challenges, *self._policy_contexts.values()):
                 contexts.pop(fingerprint, None)
+
+
+def _scope(entry: CertificateEntry, policy: TlsPolicy | None, alpn: Sequence[str]) -> bytes:
+    """Return what tickets are bound to."""
+    scope = (entry.fingerprint, *alpn, policy.model_dump_json() if policy is not None else "")
+    return hashlib.sha256(repr(scope).encode()).digest()
 
 
 def _no_policy(_: bytes) -> None:

@@ -76,15 +76,28 @@ class TicketKeys:
         """Give a context of ours the keys of the present period, if it has others."""
         if not isinstance(context, HostContext):
             return
-        period = int(self._clock() // PERIOD_S)
-        if period == context.period:
+        if int(self._clock() // PERIOD_S) == context.period:
             return
-        if period > self._period:
-            self._secret, self._period = self._source.secret_of(period), period
+        self._move_on()
         library = usable_library()
         keys = _expand(self._secret, context.scope)
         if library is not None and library.control(pointer(context), SET_TICKET_KEYS, len(keys), keys):
             context.period = self._period
+
+    def sealing_key(self, scope: bytes) -> bytes:
+        """Return the key of the present period for tickets that are sealed without OpenSSL: 32 bytes."""
+        self._move_on()
+        return hmac.digest(self._secret, b"headgate sealed tickets" + scope + b"\1", "sha256")
+
+    @property
+    def now(self) -> float:
+        """Seconds since 1970."""
+        return self._clock()
+
+    def _move_on(self) -> None:
+        period = int(self._clock() // PERIOD_S)
+        if period > self._period:
+            self._secret, self._period = self._source.secret_of(period), period
 
 
 def _expand(secret: bytes, scope: bytes) -> bytes:
@@ -108,6 +121,18 @@ class Seed(NamedTuple):
         while seed.period < period:
             seed = Seed(seed.period + 1, hmac.digest(seed.secret, b"next period", "sha256"))
         return seed
+
+
+class RatchetMemory:
+    """The seed of a process that is alone."""
+
+    def __init__(self) -> None:
+        self._seed = Seed(0, b"")
+
+    def secret_of(self, period: int) -> bytes:
+        """Return the secret of a period, and forget those before."""
+        self._seed = self._seed.at(period) if self._seed.secret else Seed(period, secrets.token_bytes(32))
+        return self._seed.secret
 
 
 class RatchetFile:
