@@ -37,7 +37,7 @@ from headgate.gateway.health.probes import probe
 from headgate.gateway.health.resolve import Query, Resolver
 from headgate.gateway.health.stats import HealthStats
 from headgate.gateway.health.upstreams import UpstreamHealth
-from headgate.gateway.listeners.http3 import serve_http3
+from headgate.gateway.listeners.http3 import Http3Ports
 from headgate.gateway.listeners.http_listeners import HttpListeners
 from headgate.gateway.listeners.server import ProxyServer
 from headgate.gateway.net.dialling import UNBOUNDED, Dialler
@@ -52,6 +52,7 @@ from headgate.gateway.proxy.stats import ProxyStats
 from headgate.gateway.streams.context import StreamContext
 from headgate.gateway.streams.listeners import StreamListeners
 from headgate.gateway.streams.log import StreamRecord
+from headgate.gateway.streams.ports import udp_numbers
 from headgate.gateway.streams.stats import StreamStats
 from headgate.gateway.table.compiler import TableCompiler
 from headgate.gateway.table.listener_ports import OWN_HTTP, OWN_HTTPS
@@ -168,6 +169,7 @@ class Served:
         proxy_protocol: bool = False,
         hooks_file: Path | None = None,
         shard: Shard | None = None,
+        http3: bool = False,
     ) -> None:
         self.stats = ProxyStats()
         self.log = RecordedLog()
@@ -211,6 +213,7 @@ class Served:
             self.holder, self.pools, config, self.stats, self.log, streams, proxy_protocol=proxy_protocol
         )
         self.streams = StreamListeners(streams, "127.0.0.1", https=self.server)
+        self.http3 = Http3Ports(self.certificates, 86_400)
         self.listeners = HttpListeners(
             self.server,
             self.routers,
@@ -219,6 +222,7 @@ class Served:
             TableMetrics(CollectorRegistry()),
             "127.0.0.1",
             reserved={},
+            serve_http3=self.http3.serve if http3 else None,
         )
         self._calls = self.server.calls(self.compiler.find_endpoints)
         self._image = TableImage()
@@ -255,6 +259,7 @@ class Served:
         assert self.compiler.table is not None
         plan = self.compiler.table.plan
         streams = [stream for _, stream in self.compiler.streams.compiled()]
+        self.listeners.leave_udp(udp_numbers(streams))
         self.listeners.apply(
             plan, self.streams.apply(streams, self.listeners.keys(plan), self.compiler.listener_entries)
         )
@@ -345,7 +350,7 @@ async def served(
     the gateway's own ports begin with a PROXY header. Of a `shard` the hosts of others are refused.
     """
     told = replace(config or ProxyConfig(), detailed_errors=detailed)
-    running = Served(told, query, cluster, dialler, proxy_protocol, hooks_file, shard)
+    running = Served(told, query, cluster, dialler, proxy_protocol, hooks_file, shard, http3)
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(asyncio.sleep, 0.01)
         if running.resolver is not None:
@@ -358,7 +363,7 @@ async def served(
             "127.0.0.1", 0, running.certificates, holder=running.routers.holder(OWN_HTTPS)
         )
         if http3:
-            serve_http3(running.server.https_port(), "127.0.0.1", running.certificates, 86_400)
+            running.http3.serve_own(running.server.https_port(), "127.0.0.1")
         running.serve_ports()
         stack.push_async_callback(running.server.drain, 0)
         stack.push_async_callback(running.streams.drain, 0)

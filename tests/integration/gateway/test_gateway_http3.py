@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 from aioquic.tls import SessionTicket
 
+from fakes.gateway.ports import free_port
 from fakes.gateway.process import GatewayProcess, commit
-from fakes.gateway.table import host, route, upstream
+from fakes.gateway.table import host, listener, route, upstream
 from fakes.peers.echo import EchoServer
 from fakes.peers.http3 import Http3Client, http3_client
 from fakes.waiting import until
@@ -32,10 +33,13 @@ async def port_of(gateway: GatewayProcess) -> int:
     return int(port)
 
 
-async def serve(stores: NatsStores, echo: EchoServer) -> None:
-    table = TableImage(
-        [host("a.example", route("/", "prefix", "up")), upstream("up", Endpoint(address="127.0.0.1", port=echo.port))]
-    )
+async def serve(stores: NatsStores, echo: EchoServer, port: int = 0) -> None:
+    """Serve on the gateway's own port, or on one of the table."""
+    served = host("a.example", route("/", "prefix", "up"))
+    table = TableImage([served, upstream("up", Endpoint(address="127.0.0.1", port=echo.port))])
+    if port:
+        table.put(listener("gw/secure", port=port, protocol="https"))
+        table.put(served.model_copy(update={"listeners": ("gw/secure",)}))
     await commit(stores.snapshots, table, (1, 1))
 
 
@@ -52,16 +56,18 @@ async def is_kept(client: Http3Client) -> bool:
 
 
 @pytest.mark.parametrize("new_id", [True, False], ids=["with a new id", "with the same id"])
+@pytest.mark.parametrize("own", [True, False], ids=["own port", "a listener's port"])
 async def test_a_client_that_moves_keeps_its_connection(
-    new_id: bool, tmp_path: Path, broker: EmbeddedNats, stores: NatsStores
+    new_id: bool, own: bool, tmp_path: Path, broker: EmbeddedNats, stores: NatsStores
 ) -> None:
     async with (
         EchoServer("one") as echo,
         GatewayProcess(tmp_path / "data", broker.url, "--workers=2", "--http3") as gateway,
     ):
-        await serve(stores, echo)
+        port = 0 if own else free_port()
+        await serve(stores, echo, port)
         await gateway.ready()
-        port = await port_of(gateway)
+        port = port or await port_of(gateway)
         async with AsyncExitStack() as stack:
             clients = [await stack.enter_async_context(http3_client(port)) for _ in range(MOVING)]
             for _ in range(MOVES):

@@ -10,7 +10,7 @@ from fakes.gateway.served import HOST, at, named, origins, served, site, to
 from fakes.gateway.tls import unverified
 from fakes.peers.http2 import http2_client, request
 from fakes.peers.http3 import head_of, http3_client
-from headgate.gateway.listeners.http3 import serve_http3
+from headgate.gateway.listeners.http3 import Http3Ports
 from headgate.gateway.proxy.config import ProxyConfig
 
 TRAILERS = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: x-sum\r\n\r\n3\r\nabc\r\n0\r\nX-Sum: 6\r\n\r\n"
@@ -235,7 +235,7 @@ async def test_a_route_is_found_by_host_and_path() -> None:
 
 async def test_clients_of_both_families_are_served_on_one_socket() -> None:
     async with origins(answering(OK, OK)) as (origin,), served(at(origin.port), site()) as proxy:
-        serve_http3(proxy.server.https_port(), "::", proxy.certificates, 60)
+        Http3Ports(proxy.certificates, 60).serve_own(proxy.server.https_port(), "::")
         for address in ("127.0.0.1", "::1"):
             async with http3_client(proxy.https_port, address=address) as client:
                 assert (await client.ask()).status == 200

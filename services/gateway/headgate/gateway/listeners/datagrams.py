@@ -9,6 +9,10 @@ class DatagramListener(Protocol):
     def start(self) -> None:
         """Read datagrams."""
 
+    @property
+    def is_used(self) -> bool:
+        """Whether there is a connection."""
+
     def sweep(self, now: float) -> None:
         """Look at the deadlines of handshakes."""
 

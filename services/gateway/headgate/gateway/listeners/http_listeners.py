@@ -1,7 +1,9 @@
 """The ports of the table's HTTP listeners: open, changed and closed with the table, besides the gateway's own two."""
 
+import logging
+import os
 import ssl
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import Final, NamedTuple
@@ -18,7 +20,13 @@ from headgate.gateway.table.compiler import TableCompiler
 from headgate.gateway.table.listener_ports import ListenerPlan, ListenerPort, PortSettings, port_settings
 from headgate.gateway.table.port_routers import PortRouters
 from headgate.gateway.tls import CertificateStore
+from headgate.gateway.tls.handshake import ListenerContext
+from headgate.gateway.tls.server import FindPolicy
 
+_log = logging.getLogger(__name__)
+
+ServeHttp3 = Callable[[HttpPort, str, ListenerContext, FindPolicy], None]
+"""Speaks HTTP/3 beside a port, at an address, with these certificates and policies. Raises OSError."""
 _NOTHING_LENT: Final[Mapping[PortKey, PortPlan]] = MappingProxyType({})
 
 
@@ -44,6 +52,7 @@ class HttpListeners:
         reuse_port: other workers listen on the same ports.
         reserved: TCP ports that are the gateway's own, and whose.
         on_change: called when `names` changed outside of `apply`.
+        serve_http3: speaks HTTP/3 beside a port for TLS; None: it is not wanted.
     """
 
     def __init__(
@@ -58,6 +67,7 @@ class HttpListeners:
         reuse_port: bool = False,
         reserved: Mapping[int, str],
         on_change: Callable[[], None] = lambda: None,
+        serve_http3: ServeHttp3 | None = None,
     ) -> None:
         self._server = server
         self._routers = routers
@@ -68,6 +78,13 @@ class HttpListeners:
         self._reuse_port = reuse_port
         self._schemes: dict[PortKey, list[str]] = {}
         self._refused: Sequence[tuple[ListenerPort, str]] = ()
+        self._serve_http3 = serve_http3
+        self._udp: Collection[int] = ()
+        """UDP ports that are others'."""
+        self._over_udp: dict[PortKey, HttpPort] = {}
+        """Those that HTTP/3 was begun on."""
+        self._without_http3: dict[PortKey, str] = {}
+        """Why it is not spoken."""
         owners = {port: f"the gateway's {owner}" for port, owner in reserved.items()}
         self._ports: PortSet[HttpPlan] = PortSet("listener's port", host, self._open, owners, self._count, on_change)
 
@@ -78,6 +95,7 @@ class HttpListeners:
         opened = (f"{scheme}://{where}" for key, where in shown for scheme in self._schemes[key])
         return (
             *opened,
+            *(f"h3://{self._ports.where(key)}" for key, port in sorted(self._over_udp.items()) if port.offers_http3),
             *(f"{port.protocol}://{self._ports.where(_key(port))}{NOT_OPEN}{why}" for port, why in self._refused),
         )
 
@@ -85,6 +103,12 @@ class HttpListeners:
     def keys(plan: ListenerPlan) -> frozenset[PortKey]:
         """Return the ports that a plan asks for, besides the gateway's own."""
         return frozenset(_key(port) for port in plan.ports if not port.is_own)
+
+    def leave_udp(self, numbers: Collection[int]) -> None:
+        """Speak no HTTP/3 on UDP ports that stream routes ask for by name, as these say so and HTTP/3 is an offer."""
+        self._udp = numbers
+        for key in [key for key in self._over_udp if key.port in numbers]:
+            self._over_udp.pop(key).drop_datagrams()
 
     def apply(self, plan: ListenerPlan, lent: Mapping[PortKey, PortPlan] = _NOTHING_LENT) -> None:
         """Open, change and close ports to what a plan asks for. Never raises.
@@ -130,6 +154,25 @@ class HttpListeners:
         )
         return self._routers.holder(port), tls
 
+    def offer_http3(self, key: PortKey, opened: HttpPort) -> None:
+        """Speak HTTP/3 beside a port for TLS, if it is wanted and the UDP port can be had; else try with each table."""
+        if self._serve_http3 is None or opened.offers_http3:
+            return
+        port = _port(key, "https")
+        find = partial(self._compiler.find_tls, port=port)
+        tls = self._certificates.listener_context(find, partial(self._compiler.find_certificates, port=port))
+        reason = ""
+        try:
+            if key.port in self._udp:
+                raise OSError("a stream route has the UDP port")
+            self._serve_http3(opened, key.address or self._host, tls, find)
+            self._over_udp[key] = opened
+        except OSError as error:
+            reason = os.strerror(error.errno) if error.errno else str(error)
+        if reason and reason != self._without_http3.get(key):
+            _log.error("a listener's port does not speak HTTP/3", extra={"port": str(key), "error": reason})
+        self._without_http3[key] = reason
+
     def speak(self, key: PortKey, opened: HttpPort, scheme: str) -> None:
         """Speak another way on a port too."""
         self._server.speak(opened, scheme, *self._spoken(key, scheme))
@@ -142,6 +185,8 @@ class HttpListeners:
     def close(self, key: PortKey, opened: HttpPort) -> None:
         """Close a port."""
         self._server.close_port(opened)
+        self._over_udp.pop(key, None)
+        self._without_http3.pop(key, None)
         for scheme in opened.schemes:
             self._routers.drop(_port(key, scheme))
 
@@ -175,6 +220,8 @@ class _ListenerPort:
         for scheme, settings in plan.spoken.items():
             self._port.configure(settings, scheme)
         self._port.listener.share(plan.streams)
+        if "https" in plan.spoken:
+            self._listeners.offer_http3(self._key, self._port)
 
     def close(self) -> None:
         """Take no new connections; those that are open go on."""

@@ -2,6 +2,7 @@
 
 import socket
 import ssl
+from collections.abc import Callable
 from dataclasses import replace
 
 from headgate.gateway.listeners.datagrams import DatagramListener
@@ -50,8 +51,11 @@ class HttpPort:
         self._left: list[HttpSide] = []
         """Those that are not spoken any more, with connections that are open still."""
         self._expects: tuple[bool, tuple[str, ...] | None] = proxy_protocol, None
+        self._headers_from = streams
+        """Knows who begins with PROXY headers, if they are expected."""
         self._datagrams: DatagramListener | None = None
         """HTTP/3 on the UDP port of the same number; None: it is not spoken."""
+        self._offers_http3 = False
         self.closes_at: float | None = None
         """When connections that rest are closed, as the port is; None: it is open."""
         scheme = HTTP if tls is None else HTTPS
@@ -83,6 +87,8 @@ class HttpPort:
         """Stop accepting plain or TLS connections. Open ones finish their requests and are then closed."""
         side = self._sides.pop(scheme)
         side.announce_drain()
+        if scheme == HTTPS:
+            self._retire_datagrams()
         self._left = [each for each in self._left if each.connections] + [side]
         self._speak()
 
@@ -98,8 +104,36 @@ class HttpPort:
     def serve_datagrams(self, listener: DatagramListener, max_age_s: int) -> None:
         """Speak HTTP/3 too, and offer it to clients of TLS for so long."""
         self._datagrams = listener
+        self._offers_http3 = True
         listener.start()
         self._sides[HTTPS].offer(b'Alt-Svc: h3=":%b"; ma=%d\r\n' % (str(self.shown).encode(), max_age_s))
+
+    @property
+    def has_datagrams(self) -> bool:
+        """Whether the UDP port is open."""
+        return self._datagrams is not None
+
+    @property
+    def offers_http3(self) -> bool:
+        """Whether HTTP/3 is spoken with new clients."""
+        return self._offers_http3
+
+    def drop_datagrams(self) -> None:
+        """Offer HTTP/3 no more, and close the UDP port at once with the connections on it."""
+        self._retire_datagrams()
+        if HTTPS in self._sides:
+            self._sides[HTTPS].offer(b"")
+        self.close_datagrams()
+
+    def _retire_datagrams(self) -> None:
+        self._offers_http3 = False
+        if self._datagrams is not None:
+            self._datagrams.stop_accepting()
+
+    def header_senders(self) -> Callable[[str], bool] | None:
+        """Return what tells who begins with PROXY headers; None: nobody does."""
+        expected, streams = self._expects[0], self._headers_from
+        return streams.trusts if expected and streams is not None else None
 
     def _is_taken(self, server_name: str) -> bool:
         secure = self._sides.get(HTTPS)
@@ -123,6 +157,7 @@ class HttpPort:
         streams = self._streams
         if trusted is not None and streams is not None:
             streams = replace(streams, proxy_networks=parse_networks(trusted))
+        self._headers_from = streams
         self.listener.expect_headers(streams, expects=expects[0])
 
     def _every_side(self) -> list[HttpSide]:
@@ -147,6 +182,8 @@ class HttpPort:
             connection.timed_out()
         if self._datagrams is not None:
             self._datagrams.sweep(now)
+            if not (self._offers_http3 or self._datagrams.is_used):
+                self.close_datagrams()
         if self.closes_at is not None and self.closes_at < now:
             for connection in list(self.connections):
                 connection.drain()
@@ -160,11 +197,10 @@ class HttpPort:
     def stop_accepting(self) -> None:
         """Take no new connections."""
         self.listener.close()
-        if self._datagrams is not None:
-            self._datagrams.stop_accepting()
+        self._retire_datagrams()
 
     def close_datagrams(self) -> None:
-        """Close the UDP port, once no connection uses it."""
+        """Close the UDP port; connections that are open there are cut off."""
         if self._datagrams is not None:
             self._datagrams.close()
             self._datagrams = None

@@ -178,8 +178,9 @@ class ProxyServer:
         now = time.monotonic()
         for port in self._ports:
             port.sweep(now)
-        if any(port.has_ended for port in self._ports):
-            self._ports = [port for port in self._ports if not port.has_ended]
+        for ended in [port for port in self._ports if port.has_ended]:
+            ended.close_datagrams()
+            self._ports.remove(ended)
         if now >= self._pool_sweep_at:
             self._pool_sweep_at = now + max(1.0, context.clock.tick_s)
             self._pools.close_aged()

@@ -18,10 +18,11 @@ from qh3.quic.tls_bridge import QuicTlsBridgeError
 
 from headgate.gateway.net.proxy_protocol import Addresses
 from headgate.gateway.net.sockets import plain_address
+from headgate.gateway.proxy.context import ProxyContext
 from headgate.gateway.proxy.http3.numbers import EXCESSIVE_LOAD
 from headgate.gateway.proxy.http3.server import Http3Connection
 from headgate.gateway.proxy.peer import Peer
-from headgate.gateway.quic.handshake import ServerTls
+from headgate.gateway.quic.handshake import QuicTls, ServerTls
 from headgate.gateway.quic.initial import AES_128, initial_keys
 from headgate.gateway.quic.tokens import Retried
 
@@ -35,6 +36,7 @@ _ENDED: Final = frozenset({"closing", "draining", "terminated"})
 _LAST_PATH: Final = 3
 """Number of the last address of a client that qh3 takes packets from (its `MAX_PATHS`), the first being 0. A client
 that has moved there is asked for a new connection, which can move again."""
+_HTTPS_PORT: Final = 443
 _BURST: Final = 64
 """Datagrams that one connection sends before others have a turn."""
 MOST_WAITING: Final = 4096
@@ -51,9 +53,18 @@ class ClientQuic(QuicConnection):
     """A connection of a client; the `Link` of its HTTP/3."""
 
     def __init__(
-        self, endpoint: "QuicEndpoint", address: NetworkAddress, retried: Retried, *, is_anonymous: bool = False
+        self,
+        endpoint: "QuicEndpoint",
+        address: NetworkAddress,
+        retried: Retried,
+        *,
+        is_anonymous: bool = False,
+        told: Addresses | None = None,
     ) -> None:
-        """Begin; an anonymous client has connection ids of no length, as browsers have, and has chosen one of ours."""
+        """Begin; an anonymous client has connection ids of no length, as browsers have, and has chosen one of ours.
+
+        `told` are both ends as a PROXY header named them.
+        """
         super().__init__(
             configuration=endpoint.configuration,
             original_destination_connection_id=retried.original_id,
@@ -61,6 +72,7 @@ class ClientQuic(QuicConnection):
         )
         self._endpoint = endpoint
         self._is_anonymous = is_anonymous
+        self._told = told
         if is_anonymous:
             self.host_cid = retried.retry_id or retried.original_id
         self._shown_tls: ServerTls | None = None
@@ -271,15 +283,7 @@ class ClientQuic(QuicConnection):
         assert shown is not None, "it was made with the transport"
         assert shown.shown is not None, "a certificate was presented"
         self._server_name = shown.shown.server_name.encode()
-        source, own = plain_address(self.address), endpoint.address
-        peer = Peer(
-            source[0].encode(),
-            b"https",
-            endpoint.shown_port,
-            Addresses(source, own),
-            shown.shown,
-            is_trusted=context.trusted is not None and context.trusted.includes(source[0]),
-        )
+        peer = self._peer(context, shown.shown)
         context.stats.connections += 1
         exceeded = context.limits.enter(peer) if context.limits is not None else ""
         if exceeded:
@@ -290,6 +294,20 @@ class ClientQuic(QuicConnection):
         self.session.start()
         if context.draining:
             self.session.announce_drain()
+
+    def _peer(self, context: ProxyContext, shown: QuicTls) -> Peer:
+        endpoint, told = self._endpoint, self._told
+        ends = told or Addresses(plain_address(self.address), endpoint.address)
+        (source, _), (_, port) = ends
+        return Peer(
+            source.encode(),
+            b"https",
+            endpoint.shown_port if port == endpoint.address[1] else str(port).encode(),
+            ends,
+            shown,
+            is_trusted=context.trusted is not None and context.trusted.includes(source),
+            names_https=told is not None and port == _HTTPS_PORT,
+        )
 
     def _look_for_end(self) -> None:
         """Notice the end of a connection also while its events wait."""

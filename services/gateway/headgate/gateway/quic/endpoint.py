@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 import os
 import socket
 from collections import deque
@@ -12,12 +13,12 @@ from qh3._hazmat import UdpSocketState, pull_quic_header
 from qh3.quic.configuration import QuicConfiguration
 from qh3.quic.packet import QuicPacketType, encode_quic_retry, encode_quic_version_negotiation
 
-from headgate.gateway.net.proxy_protocol import SocketAddress
+from headgate.gateway.net.proxy_protocol import Addresses, BadProxyHeader, SocketAddress, read_datagram_header
 from headgate.gateway.net.sockets import plain_address
 from headgate.gateway.proxy.context import ProxyContext
 from headgate.gateway.quic.connection import ClientQuic, NetworkAddress
 from headgate.gateway.quic.forwarding import NO_FORWARDING, Forwarding
-from headgate.gateway.quic.handshake import ALPN, Certificates
+from headgate.gateway.quic.handshake import ALPN, Certificates, Presented
 from headgate.gateway.quic.sessions import Sessions
 from headgate.gateway.quic.tokens import Retried, RetryTokens
 from headgate.gateway.tls import CertificateStore, self_signed
@@ -39,15 +40,25 @@ _BUFFER: Final = 4 * 1024 * 1024
 """Bytes that the kernel should keep for us either way; it gives what `net.core.rmem_max` allows."""
 
 
+_log = logging.getLogger(__name__)
+
+Groups = dict[ClientQuic, tuple[NetworkAddress, list[bytes]]]
+"""Datagrams that came at once, by their connections."""
+SendsHeaders = Callable[[str], bool]
+"""Tells whether an address begins its datagrams with a PROXY header."""
+
+
 class QuicEndpoint:
     """A UDP port, and its connections.
 
     Args:
         bound: nonblocking, bound; becomes the object's to close.
         context: gives what new connections share.
-        certificates: what is presented, by server name.
+        certificates: of all ports.
+        presented: what is presented here, by server name; None: as on the gateway's own port.
         shown_port: number of the port that clients connect to.
         forwarding: to the other processes with the same port.
+        header_senders: tells who begins its datagrams with a PROXY header now; it gives None for nobody.
     """
 
     def __init__(
@@ -57,14 +68,17 @@ class QuicEndpoint:
         certificates: CertificateStore,
         shown_port: int,
         forwarding: Forwarding = NO_FORWARDING,
+        *,
+        presented: Presented | None = None,
+        header_senders: Callable[[], SendsHeaders | None] = lambda: None,
     ) -> None:
         self._socket = bound
         self._udp: UdpSocketState | None = UdpSocketState(bound.fileno())
         self._loop = asyncio.get_running_loop()
         self.context = context
-        self.choose = certificates.choose
-        self._find_policy = certificates.policy_for
+        self.choose, self._find_policy = presented or Presented(certificates.choose, certificates.policy_for)
         self._store = certificates
+        self._header_senders = header_senders
         self.counts = certificates.counts
         self.certificates = Certificates()
         self.shown_port = str(shown_port).encode()
@@ -97,14 +111,25 @@ class QuicEndpoint:
 
     def close(self) -> None:
         """Close the socket, with whatever still uses it."""
+        connections = set(self._by_id.values())
+        for connection in connections:
+            if connection.session is not None:
+                connection.session.abort()
+            else:
+                connection.refuse()
         self._flush()
         self._loop.remove_reader(self._socket.fileno())
         self._loop.remove_writer(self._socket.fileno())
         self._forwarding.close()
-        for connection in set(self._by_id.values()):
+        for connection in connections:
             connection.give_up()
         self._udp = None  # It has a descriptor of its own, with which the port would stay.
         self._socket.close()
+
+    @property
+    def is_used(self) -> bool:
+        """Whether there is a connection."""
+        return bool(self._by_id)
 
     def sweep(self, now: float) -> None:
         """End handshakes that take too long."""
@@ -116,20 +141,31 @@ class QuicEndpoint:
     def _read(self) -> None:
         if self._udp is None:
             return
-        groups: dict[ClientQuic, tuple[NetworkAddress, list[bytes]]] = {}
+        groups: Groups = {}
         # One batch, which may be two thousand datagrams: others have their turn before the next.
         with contextlib.suppress(OSError):  # of a datagram that could not be delivered: QUIC notices by itself
+            senders = self._header_senders()
             for data, address in self._udp.recv():
-                self._sort(groups, data, address)
+                if senders is None or not senders(plain_address(address)[0]):
+                    self._sort(groups, data, address)
+                else:
+                    self._sort_told(groups, data, address)
         for connection, (address, datagrams) in groups.items():
             connection.receive(datagrams, address)
 
-    def _sort(
-        self, groups: dict[ClientQuic, tuple[NetworkAddress, list[bytes]]], data: bytes, address: NetworkAddress
-    ) -> None:
+    def _sort_told(self, groups: Groups, data: bytes, address: NetworkAddress) -> None:
+        """Take a datagram off whose header says who its client is; one without a header may be anybody's."""
+        try:
+            header = read_datagram_header(data)
+        except BadProxyHeader as error:
+            _log.debug("a datagram without its PROXY header", extra={"error": str(error)})
+            return
+        self._sort(groups, data[header.size :], address, header.addresses)
+
+    def _sort(self, groups: Groups, data: bytes, address: NetworkAddress, told: Addresses | None = None) -> None:
         connection = None if data[:1] >= b"\x80" else self._by_id.get(data[1 : 1 + _ID_LENGTH])
         if connection is None:
-            self._take_other(data, address)
+            self._take_other(data, address, told)
             return
         group = groups.get(connection)
         if group is None:
@@ -140,7 +176,7 @@ class QuicEndpoint:
             connection.receive(group[1], group[0])
             groups[connection] = (address, [data])
 
-    def _take_other(self, data: bytes, address: NetworkAddress) -> None:
+    def _take_other(self, data: bytes, address: NetworkAddress, told: Addresses | None) -> None:
         """Take a datagram with a long header, or of a connection that is not known here."""
         if not data:
             return
@@ -160,7 +196,7 @@ class QuicEndpoint:
                 versions = self.configuration.supported_versions
                 self._answer(encode_quic_version_negotiation(destination_id, source_id, versions), address)
         elif kind == QuicPacketType.INITIAL and len(data) >= _MIN_INITIAL:
-            self._begin(data, address, header)
+            self._begin(data, address, header, told)
         else:
             self._forwarding.forward(destination_id, data, address)
 
@@ -172,7 +208,7 @@ class QuicEndpoint:
         connection.receive([data], address)
         return True
 
-    def _begin(self, data: bytes, address: NetworkAddress, header: tuple[Any, ...]) -> None:
+    def _begin(self, data: bytes, address: NetworkAddress, header: tuple[Any, ...], told: Addresses | None) -> None:
         version, destination_id, source_id, token = header[0], header[3], header[4], header[5]
         if not self._is_accepting or len(destination_id) < _ID_LENGTH or len(self._handshakes) >= MAX_HANDSHAKES:
             return
@@ -188,7 +224,7 @@ class QuicEndpoint:
             retried = Retried(destination_id, b"")
         elif retried.retry_id != destination_id:
             return
-        connection = ClientQuic(self, address, retried, is_anonymous=not source_id)
+        connection = ClientQuic(self, address, retried, is_anonymous=not source_id, told=told)
         self.counts.started += 1
         self._handshakes.add(connection)
         for each in connection.ids:

@@ -70,11 +70,12 @@ class WorkerForwarding:
         folder: where they are, which nobody else may write to.
         index: of this worker.
         count: of all workers.
+        name: of the port, in the names of the sockets.
     """
 
-    def __init__(self, folder: Path, index: int, count: int) -> None:
-        self._own = _path(folder, index)
-        self._others = [_path(folder, each) for each in range(count) if each != index]
+    def __init__(self, folder: Path, index: int, count: int, name: str = "") -> None:
+        self._own = _path(folder, name, index)
+        self._others = [_path(folder, name, each) for each in range(count) if each != index]
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._known: OrderedDict[bytes, str] = OrderedDict()
         """Sockets of the workers that have a connection, by its id."""
@@ -148,5 +149,5 @@ def _written(connection_id: bytes, data: bytes, address: NetworkAddress) -> byte
     return _HEAD.pack(_DATAGRAM, len(connection_id), len(named), port, flow, scope) + connection_id + named + data
 
 
-def _path(folder: Path, index: int) -> str:
-    return str(folder / f"quic-{index}.sock")
+def _path(folder: Path, name: str, index: int) -> str:
+    return str(folder / f"quic{name}-{index}.sock")

@@ -8,7 +8,7 @@ never accepted.
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NamedTuple, NoReturn
 
 from cryptography.hazmat.primitives.serialization import (
     Encoding,
@@ -44,6 +44,16 @@ _REMEMBERED: Final = 1024
 
 Choose = Callable[[str], Chosen]
 """Finds certificate and policy for a server name; empty if the client names none."""
+
+
+class Presented(NamedTuple):
+    """What a port presents."""
+
+    choose: Choose
+    find_policy: Callable[[bytes], HostTls | None]
+    """Finds the policy of a host in lower case; None: it has none."""
+
+
 FindSessions = Callable[[Chosen, str], Sessions | None]
 """Finds the sessions of a server name whose certificate and policy were chosen; None: there are none to be."""
 

@@ -113,6 +113,11 @@ class StreamPlan(NamedTuple):
     """By route key: why a route has nothing, or not all, of what it asks for."""
 
 
+def udp_numbers(routes: Iterable[CompiledStream]) -> frozenset[int]:
+    """Return the numbers of UDP ports that routes ask for, at whatever address."""
+    return frozenset(route.entry.port for route in routes if route.entry.protocol == "udp")
+
+
 def plan_ports(routes: Iterable[CompiledStream], listeners: Mapping[str, Listener] = NO_LISTENERS) -> StreamPlan:
     """Give every port to its routes. Of several that want the same the one with the least key has it.
 

@@ -8,12 +8,13 @@ from contextlib import ExitStack, contextmanager
 
 from headgate.common.errors import SettingsError
 from headgate.gateway import ENGINE
-from headgate.gateway.listeners.http_listeners import HttpListeners
+from headgate.gateway.listeners.http_listeners import HttpListeners, ServeHttp3
 from headgate.gateway.net.reserved_port import reserve_port
 from headgate.gateway.observability.metrics import TableMetrics
 from headgate.gateway.role import WorkerRole
 from headgate.gateway.settings import GatewaySettings
 from headgate.gateway.streams.listeners import StreamListeners
+from headgate.gateway.streams.ports import udp_numbers
 from headgate.gateway.table.compiler import TableCompiler
 from headgate.gateway.table.listener_ports import OWN_HTTPS
 from headgate.gateway.worker.wiring import ServingParts
@@ -87,6 +88,7 @@ class Ports:
             )
         listeners = [f"http://{settings.http_host}:{port}"]
         reserved = {port: "HTTP port", settings.admin_port: "admin port"}
+        serve_http3: ServeHttp3 | None = None
         if settings.https:
             with naming("https_port", settings.https_port, settings.http_host):
                 port = await server.listen_https(
@@ -100,7 +102,7 @@ class Ports:
             listeners.append(f"https://{settings.http_host}:{port}")
             reserved[port] = "HTTPS port"
             if settings.http3:
-                self._open_http3(port)
+                serve_http3 = self._open_http3(port)
                 listeners.append(f"h3://{settings.http_host}:{port}")
         self._listeners = tuple(listeners)
         self._http = HttpListeners(
@@ -113,6 +115,7 @@ class Ports:
             reuse_port=not role.is_alone,
             reserved=reserved,
             on_change=self._on_change,
+            serve_http3=serve_http3,
         )
         self._streams = StreamListeners(
             self._serving.streams,
@@ -127,22 +130,24 @@ class Ports:
         self._on_change()
         _log.info("listening", extra={"listeners": " ".join(listeners), "worker": role.index, "engine": ENGINE})
 
-    def _open_http3(self, number: int) -> None:
+    def _open_http3(self, number: int) -> ServeHttp3:
+        """Speak HTTP/3 on the gateway's own port; return what speaks it on those of the table."""
         # Loaded only where it is wanted.
-        from headgate.gateway.listeners.http3 import serve_http3
-        from headgate.gateway.quic.forwarding import NO_FORWARDING, WorkerForwarding
+        from headgate.gateway.listeners.http3 import Http3Ports
+        from headgate.gateway.quic.forwarding import NO_FORWARDING, Forwarding, WorkerForwarding
 
         settings, role, serving = self._settings, self._role, self._serving
         socket = role.admin_socket
+
+        def forwarding(name: str) -> Forwarding:
+            return WorkerForwarding(socket.parent, role.index, role.workers, name) if socket else NO_FORWARDING
+
+        ports = Http3Ports(
+            serving.certificates, settings.http3_max_age_s, reuse_port=not role.is_alone, forwarding=forwarding
+        )
         with naming("http3", number, settings.http_host):
-            serve_http3(
-                serving.server.https_port(),
-                settings.http_host,
-                serving.certificates,
-                settings.http3_max_age_s,
-                reuse_port=not role.is_alone,
-                forwarding=WorkerForwarding(socket.parent, role.index, role.workers) if socket else NO_FORWARDING,
-            )
+            ports.serve_own(serving.server.https_port(), settings.http_host)
+        return ports.serve
 
     def serve_table(self) -> None:
         """Open and close ports of the table; those of the table on disk once the gateway's own are open."""
@@ -153,6 +158,7 @@ class Ports:
             {port.port: "an HTTP listener's" for port in table.plan.ports if not port.is_own and not port.address}
         )
         routes = [stream for _, stream in self._compiler.streams.compiled()]
+        http.leave_udp(udp_numbers(routes))
         lent = streams.apply(routes, http.keys(table.plan), self._compiler.listener_entries)
         http.apply(table.plan, lent)
         if streams.ports.failed:  # Perhaps for a port that was a listener's until now.
