@@ -84,6 +84,7 @@ def test_no_subnet_is_fixed_and_only_the_entrance_is_open_to_others() -> None:
     assert ports.pop("entrance") == [
         "${BIND:-127.0.0.1}:${HTTP_PORT:-8080}:8080",
         "${BIND:-127.0.0.1}:${HTTPS_PORT:-8443}:8443",
+        "${BIND:-127.0.0.1}:${HTTPS_PORT:-8443}:8443/udp",
     ]
     assert all(each.startswith("127.0.0.1:") for published in ports.values() for each in published)
 
