@@ -104,6 +104,7 @@ async def _check(came: Sequence[Came]) -> None:
     connection.timed_out()
     connection.lost()
     assert not context.connections
+    assert not connection.is_full
     assert len(log.records) <= len({each.stream_id for each in came})
     assert sum(map(len, link.sent.values())) < MOST_WRITTEN
     for stream_id, written in link.sent.items():
