@@ -150,7 +150,10 @@ class Http3Connection:
             stream = self._open(stream_id, end=end)
             if stream is None:
                 return
-        stream.take(data, end=end)
+        if stream.is_over:
+            stream.ended = end
+        else:
+            stream.take(data, end=end)
 
     def _open(self, stream_id: int, *, end: bool) -> Stream | None:
         """Begin an exchange; None: it is refused, and may be sent again elsewhere."""

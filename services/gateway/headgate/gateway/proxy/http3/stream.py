@@ -105,7 +105,7 @@ class Stream(ClientSide):
         self.ended = False
         """The client has sent all that it wanted to."""
         self.is_over = False
-        """Nothing more is read."""
+        """Nothing more is read, though the answer may not be given yet."""
         self.deadline = context.clock.now + context.config.header_timeout_s
         self.exchange = Exchange(self, context)
 
@@ -119,8 +119,6 @@ class Stream(ClientSide):
     def take(self, data: bytes, *, end: bool) -> None:
         """Read what came. Raises ConnectionFault."""
         self.ended = end
-        if self.is_over:
-            return
         waits = self._waits
         if waits is not None:
             self._waits = None
