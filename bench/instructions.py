@@ -6,7 +6,7 @@ These figures depend little on what else runs on the machine, so that a change o
 A gateway runs under callgrind, which counts the instructions that its process executes for a fixed number of requests
 and for twice as many; the difference is that of the requests alone. What the kernel executes is not among them. Printed
 are the instructions of a request, by library and by function. With `--calls` strace counts its system calls for a
-request instead.
+request instead, and the gateway's memory is printed.
 
 The loads are those of `bench.setup.loads`.
 """
@@ -31,6 +31,7 @@ from bench.parts.comparison import need_programs
 from bench.setup.gateway import Gateway
 from bench.setup.loads import LOADS, serving_stack
 from bench.setup.measuring import measure_alone
+from bench.setup.processes import rss_mb
 from bench.setup.stack import HEADGATE
 from bench.setup.workload import SMALL_BYTES
 
@@ -119,16 +120,18 @@ def instructions(counts: Counts, requests: int, top: int) -> str:
 def _count_calls(folder: Path, options: argparse.Namespace) -> str:
     need_programs(("strace", "strace"))
     with _loaded_gateway(folder, options, HEADGATE) as (gateway, load):
-        report = folder / "strace.txt"
+        report, before_mb = folder / "strace.txt", rss_mb([gateway.process.pid])
         argv = ["strace", "-f", "-c", "-U", "time-percent,total-time,avg-time,calls,errors,name"]
         tracer = subprocess.Popen([*argv, "-o", str(report), "-p", str(gateway.process.pid)], stderr=subprocess.DEVNULL)
         time.sleep(1)
         _run(load, options)
         tracer.send_signal(signal.SIGINT)
         tracer.wait(10)
+        after_mb = rss_mb([gateway.process.pid])
     counts = Counter({name: int(count) for count, name in _CALLS.findall(report.read_text())})
     counts.pop("total", None)
-    rows = [f"{counts.total() / options.requests:8.3f}  system calls for a request", ""]
+    rows = [f"{counts.total() / options.requests:8.3f}  system calls for a request"]
+    rows += [f"{before_mb:8.1f}  MB of memory after {_WARM_UP} requests, {after_mb:.1f} at the end", ""]
     rows += [f"{count / options.requests:8.3f}  {name}" for name, count in counts.most_common(options.top)]
     return "\n".join(rows)
 

@@ -212,7 +212,8 @@ def write_workload(folder: Path, workload: Workload) -> None:
     for extra in workload.extras:
         protocol = "h2c" if extra.speaks_http2 else ""
         documents = (service(extra.name, protocol), endpoint_slice(extra.name, extra.port))
-        route = ingress(extra.name, extra.host, extra.name)
+        annotations = {"headgate.dev/plugins": extra.plugins} if extra.plugins else {}
+        route = ingress(extra.name, extra.host, extra.name, annotations=annotations)
         (folder / f"extra-{extra.name}.yaml").write_text(SEPARATOR.join((*documents, route)))
     secret = _SECRET.format(certificate=_indented(workload.certificate), key=_indented(workload.key))
     (folder / "secret.yaml").write_text(secret)

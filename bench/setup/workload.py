@@ -39,6 +39,8 @@ class Extra:
     port: int
     speaks_http2: bool = False
     """The origin wants HTTP/2 without TLS, as gRPC services do."""
+    plugins: str = ""
+    """Of its route, a list in JSON; other proxies than Headgate do without."""
 
     @property
     def host(self) -> str:

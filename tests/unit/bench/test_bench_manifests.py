@@ -7,7 +7,7 @@ from bench.setup.apisix import APISIX
 from bench.setup.changes import ChangingSite
 from bench.setup.manifests import endpoint_slice, service, site_host, site_name, write_sites, write_workload
 from bench.setup.traefik import TRAEFIK
-from bench.setup.workload import TLS_SERVER_NAME, Workload, host_names, write_certificate
+from bench.setup.workload import TLS_SERVER_NAME, Extra, Workload, host_names, write_certificate
 
 
 def documents(folder: Path) -> list[dict]:
@@ -87,3 +87,12 @@ def test_every_host_of_a_workload_has_tls(tmp_path: Path):
     (secret,) = [each for each in found if each["kind"] == "Secret"]
     assert secret["stringData"]["tls.key"] == workload.key.read_text()
     assert all(each["spec"]["tls"][0]["secretName"] == secret["metadata"]["name"] for each in ingresses)
+
+
+def test_an_extra_service_has_a_route_with_its_plugins(tmp_path: Path):
+    extra = Extra("plugged", 9003, plugins='[{"name": "cors"}]')
+    workload = Workload(host_names(1), (9001,), *write_certificate(tmp_path), extras=(extra,))
+    write_workload(tmp_path / "out", workload)
+    ingresses = [each for each in documents(tmp_path / "out") if each["kind"] == "Ingress"]
+    (route,) = [each for each in ingresses if each["metadata"]["name"] == extra.name]
+    assert route["metadata"]["annotations"] == {"headgate.dev/plugins": extra.plugins}
