@@ -7,6 +7,7 @@ PIP     = $(BIN)/pip install --quiet --disable-pip-version-check --no-compile
 DISTS  := libs/common libs/operations services/watcher services/translator services/gateway services/console cli
 STAMP  := $(VENV)/.installed
 TOOLS  := $(VENV)/.tools
+OTHER  := $(VENV)/other
 ENGINE := services/gateway/headgate/gateway/compiled.json
 # Most tests of services wait more than they work: four at once fill two cores. Those of one file stay together.
 BESIDE := -n 4 --dist loadfile
@@ -19,7 +20,7 @@ HOT    := $(shell find services/gateway/headgate/gateway -name '*.py')
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install accelerate up stack stack-down stack-test test async-test coverage cluster-test conformance soak shortage check crds manifests validate format lock bench release wheel clean
+.PHONY: help install accelerate up stack stack-down stack-test test python-test async-test coverage cluster-test conformance soak shortage check crds manifests validate format lock bench release wheel clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -66,6 +67,11 @@ test: $(ENGINE) $(TOOLS) ## Run all tests, and those of the proxy a second time 
 	$(BIN)/pytest $(BESIDE)
 	HEADGATE_ENGINE=pure $(BIN)/pytest $(BESIDE) $(addprefix tests/unit/gateway/,proxy table balancing plugins/runtime) \
 		tests/unit/gateway/test_engine.py $(wildcard tests/integration/gateway/served/test_*.py) tests/fuzz
+
+python-test: ## Run unit tests on another Python, in a copy of what is committed: PYTHON=python3.13; pytest's own in ARGS
+	rm -rf $(OTHER) && mkdir -p $(VENV) && git clone --quiet --shared . $(OTHER)
+	$(MAKE) -C $(OTHER) install PYTHON=$(PYTHON)
+	cd $(OTHER) && $(BIN)/pytest $(BESIDE) $(or $(ARGS),tests/unit)
 
 async-test: $(ENGINE) $(TOOLS) ## Run tests of what waits and follows with asyncio's own checks
 	PYTHONASYNCIODEBUG=1 $(BIN)/pytest $(BESIDE) tests/unit/watcher/kubernetes tests/unit/translator/leading tests/unit/translator/status \
