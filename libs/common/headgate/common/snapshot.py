@@ -401,44 +401,26 @@ def entry_contents(content: bytes) -> dict[str, bytes]:
     Raises:
         DecodeError: it is no JSON array of objects.
     """
-    found = {}
-    try:
-        for raw in _decode_raw(content):
-            found[_key_of(raw)] = bytes(raw)
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise DecodeError(f"a chunk cannot be read: {error}") from error
-    return found
+    return {_key_of(raw): raw for raw in _split(content)}
 
 
 def changed_entries(before: Iterable[Chunk], after: Iterable[Chunk]) -> dict[EntryKind, ChangedEntries]:
     """Return which entries differ between two images of a table; looks into the chunks that differ only."""
-    old, new = {chunk.digest: chunk for chunk in before}, {chunk.digest: chunk for chunk in after}
-    was = _entries_by_kind(chunk for digest, chunk in old.items() if digest not in new)
-    now = _entries_by_kind(chunk for digest, chunk in new.items() if digest not in old)
-    changed: dict[EntryKind, ChangedEntries] = {}
-    for kind in ENTRIES:
-        # Of the entries that are in chunks which changed few changed themselves: only their keys are read.
-        names = sorted(_keys_of(was[kind] ^ now[kind]))
-        if names:
-            changed[kind] = ChangedEntries(count=len(names), names=tuple(names[:MAX_NAMES]))
-    return changed
+    differing: dict[EntryKind, set[bytes]] = {kind: set() for kind in ENTRIES}
+    was, now = {chunk.digest: chunk for chunk in before}, {chunk.digest: chunk for chunk in after}
+    for digest in was.keys() ^ now.keys():
+        chunk = was.get(digest) or now[digest]
+        differing[chunk.kind] ^= set(_split(chunk.content))
+    # Of the entries of chunks that changed few changed themselves: only their keys are read.
+    keys = {kind: sorted(set(map(_key_of, entries))) for kind, entries in differing.items() if entries}
+    return {kind: ChangedEntries(count=len(each), names=tuple(each[:MAX_NAMES])) for kind, each in keys.items()}
 
 
-def _entries_by_kind(chunks: Iterable[Chunk]) -> dict[EntryKind, set[bytes]]:
-    found: dict[EntryKind, set[bytes]] = {kind: set() for kind in ENTRIES}
-    for chunk in chunks:
-        try:
-            found[chunk.kind].update(map(bytes, _decode_raw(chunk.content)))
-        except (msgspec.DecodeError, RecursionError) as error:
-            raise DecodeError(f"a chunk cannot be read: {error}") from error
-    return found
-
-
-def _keys_of(entries: Iterable[bytes]) -> set[str]:
+def _split(content: bytes) -> list[bytes]:
     try:
-        return set(map(_key_of, entries))
+        return list(map(bytes, _decode_raw(content)))
     except (msgspec.DecodeError, RecursionError) as error:
-        raise DecodeError(f"an entry cannot be read: {error}") from error
+        raise DecodeError(f"a chunk cannot be read: {error}") from error
 
 
 class _Keys(msgspec.Struct):
@@ -451,8 +433,11 @@ _decode_raw = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _decode_keys = msgspec.json.Decoder(_Keys).decode
 
 
-def _key_of(raw: bytes | msgspec.Raw) -> str:
-    keys = _decode_keys(raw)
+def _key_of(raw: bytes) -> str:
+    try:
+        keys = _decode_keys(raw)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise DecodeError(f"a chunk cannot be read: {error}") from error
     # Virtual hosts alone have no key among their fields; listeners and challenges have a host besides.
     return keys.key or str(HostKey(keys.host, keys.listeners))
 
