@@ -8,6 +8,8 @@ point in between at which a request could see half of it. An update that fails i
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import groupby
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any
 
@@ -57,6 +59,7 @@ _log = logging.getLogger(__name__)
 
 SETTLED_AT_ONCE = 1000
 """Upstreams without health policies that are settled between two turns of the event loop: about a millisecond."""
+_kind_of = attrgetter("kind")
 _WATCHED_COST = 10
 """An endpoint that is watched takes the time of so many of them."""
 
@@ -322,9 +325,9 @@ class TableUpdate:
         self._version = version
         self._part = part = PartUpdate(compiler.part) if compiler.part is not None else None
         by_kind: dict[EntryKind, list[ChunkName]] = {kind: [] for kind in compiler.chunk_sets}
-        for name in names:
-            if part is None or part.needs(name):
-                by_kind[name.kind].append(name)
+        kept = names if part is None else filter(part.needs, names)
+        for kind, alike in groupby(kept, _kind_of):  # they come kind by kind
+            by_kind[kind] += alike
         self._stages: Mapping[EntryKind, ChunkStage[Any, Any]] = {
             kind: chunks.stage(by_kind[kind], ALL_ENTRIES if part is None else part.selection(kind))
             for kind, chunks in compiler.chunk_sets.items()
