@@ -4,6 +4,8 @@ import asyncio
 import os
 import signal
 import sys
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -11,7 +13,7 @@ import click
 from headgate.cli.terminal.errors import ExitCode
 from headgate.cli.terminal.group import TeachingCommand
 from headgate.cli.up.banner import banner
-from headgate.cli.up.data_dir import NATS_FOLDER, locked, nats_port, write_state
+from headgate.cli.up.data_dir import NATS_FOLDER, has_large_table, locked, nats_port, write_state
 from headgate.cli.up.log_output import LogOutput
 from headgate.cli.up.options import AccessLog, LogLevel, UpOptions, parse_demo_backend
 from headgate.cli.up.plan import UpPlan, make_plan
@@ -25,6 +27,8 @@ from headgate.operations.status.up_state import UpState
 
 PORT = click.IntRange(1, 65535)
 CONSOLE_PORT = 9090
+GATEWAY_FIRST_S = 30.0
+"""For a gateway to serve the table of before, until everything else starts all the same."""
 _LOCAL = ("--demo-backend", "--console-port")
 """Flags of ports that are on loopback."""
 FOLDER = click.Path(path_type=Path)
@@ -213,10 +217,22 @@ async def _run(options: UpOptions, plan: UpPlan, nats_url: str) -> None:
     announcement = asyncio.create_task(announce(), name="announcement")
     own.say("starting " + ", ".join(plan.names))
     try:
-        await supervisor.run(lambda: wait_for_nats(nats_url, own.say), stopping)
+        gateway_first = _serve_known_table(state.admin_url) if has_large_table(options.data_dir) else None
+        await supervisor.run(lambda: wait_for_nats(nats_url, own.say), stopping, gateway_first)
     finally:
         announcement.cancel()
     own.say("everything has ended")
+
+
+def _serve_known_table(admin_url: str) -> Callable[[], Awaitable[None]]:
+    """Return what waits until the table of before is served: reading all manifests again takes every core."""
+
+    async def wait() -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(GATEWAY_FIRST_S):
+                await wait_until_ready(admin_url, lambda told: None)
+
+    return wait
 
 
 class _StateFile:

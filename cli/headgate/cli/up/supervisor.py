@@ -22,18 +22,24 @@ class Supervisor:
         self._processes: dict[str, SupervisedProcess] = {}
         self._runs: list[asyncio.Task[None]] = []
 
-    async def run(self, broker_is_up: Callable[[], Awaitable[None]], stopping: asyncio.Event) -> None:
+    async def run(
+        self,
+        broker_is_up: Callable[[], Awaitable[None]],
+        stopping: asyncio.Event,
+        traffic_is_up: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
         """Start everything and keep it running until `stopping`; nothing runs any more when this returns or raises.
 
         Args:
             broker_is_up: returns when the NATS server answers; what follows is started then.
             stopping: set when the user asked to end.
+            traffic_is_up: returns when what changes the table may start, too; None: at once.
 
         Raises:
             UsageMistake: a process refused its settings.
         """
         try:
-            await self._start_all(broker_is_up, stopping)
+            await self._start_all(broker_is_up, stopping, traffic_is_up)
             await self._wait(asyncio.ensure_future(stopping.wait()))
         finally:
             await self._stop_all()
@@ -43,20 +49,31 @@ class Supervisor:
         for process in self._processes.values():
             process.kill()
 
-    async def _start_all(self, broker_is_up: Callable[[], Awaitable[None]], stopping: asyncio.Event) -> None:
+    async def _start_all(
+        self,
+        broker_is_up: Callable[[], Awaitable[None]],
+        stopping: asyncio.Event,
+        traffic_is_up: Callable[[], Awaitable[None]] | None,
+    ) -> None:
         plan = self._plan
         if plan.broker:
             self._start(plan.broker)
-        waiting = asyncio.ensure_future(broker_is_up())
-        stopped = asyncio.ensure_future(stopping.wait())
+        await self._wait_or_stop(broker_is_up(), stopping)
+        if traffic_is_up is not None and not stopping.is_set():
+            self._start(plan.gateway)
+            await self._wait_or_stop(traffic_is_up(), stopping)
+        if not stopping.is_set():
+            for spec in plan.services:
+                if spec.name not in self._processes:
+                    self._start(spec)
+
+    async def _wait_or_stop(self, awaited: Awaitable[None], stopping: asyncio.Event) -> None:
+        waiting, stopped = asyncio.ensure_future(awaited), asyncio.ensure_future(stopping.wait())
         try:
             await self._wait(waiting, stopped)
         finally:
             waiting.cancel()
             stopped.cancel()
-        if not stopping.is_set():
-            for spec in plan.services:
-                self._start(spec)
 
     async def _wait(self, *others: "asyncio.Future[Any]") -> None:
         """Wait for any of `others`; a process that gives up ends the wait with its error."""
