@@ -103,7 +103,7 @@ async def headgate(stack: Stack, *arguments: str) -> Any:
     )
     async with asyncio.timeout(60):
         printed, _ = await process.communicate()
-    return json.loads(printed)
+    return json.loads(printed or b"[]")  # nothing, but a line of what is wrong, where no status is known yet
 
 
 async def programmed(stack: Stack, name: str, reason: str) -> None:
