@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,8 +12,7 @@ import aiohttp
 import pytest
 
 from fakes.gateway.ports import free_ports
-from fakes.stack import Stack
-from headgate.cli.up.data_dir import read_state
+from fakes.stack import Stack, running_service
 from headgate.common.table.shards import Shard
 
 SHARDS = (Shard(0, 2), Shard(1, 2))
@@ -56,30 +54,11 @@ def name_of(shard: int, start: int = 0) -> str:
 
 
 @asynccontextmanager
-async def service(stack: Stack, name: str, *flags: str) -> AsyncIterator[None]:
-    """Run one more service of the table on the stack's NATS server."""
-    state = read_state(stack.data_dir)
-    assert state is not None
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "headgate.cli", name, f"--nats-url={state.nats_url}", TABLE),
-        *(f"--data-dir={stack.data_dir}", *flags),
-        stdout=asyncio.subprocess.DEVNULL,
-        env=os.environ,
-    )
-    try:
-        yield
-    finally:
-        if process.returncode is None:
-            process.terminate()
-        await process.wait()
-
-
-@asynccontextmanager
 async def half(stack: Stack, shard: Shard) -> AsyncIterator[int]:
     """Run a gateway of a shard; give its port."""
     port, secure = free_ports(2)
     flags = (f"--shard={shard}", f"--instance=half-{shard.number}", "--allowed-destinations=127.0.0.0/8")
-    async with service(stack, "gateway", *flags, f"--http-port={port}", f"--https-port={secure}"):
+    async with running_service(stack, "gateway", TABLE, *flags, f"--http-port={port}", f"--https-port={secure}"):
         yield port
 
 
@@ -126,7 +105,7 @@ async def test_halves_of_a_table_follow_its_changes(tmp_path: Path, layout: str)
     async with (
         Stack(manifests=tmp_path, extra=demo) as stack,
         aiohttp.ClientSession() as session,
-        service(stack, "translator", layout, "--instance=halves"),
+        running_service(stack, "translator", TABLE, layout, "--instance=halves"),
         half(stack, SHARDS[0]) as lower,
     ):
         await until(session, lower, f"{low}.example", "red")

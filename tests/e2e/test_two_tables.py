@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -12,8 +11,7 @@ from typing import Any
 import aiohttp
 
 from fakes.gateway.ports import free_ports
-from fakes.stack import Stack
-from headgate.cli.up.data_dir import read_state
+from fakes.stack import Stack, running_service
 
 BOTH = "same.example"
 
@@ -46,25 +44,6 @@ addressType: IPv4
 endpoints: [{{addresses: [127.0.0.1], conditions: {{ready: true}}}}]
 ports: [{{port: {port}, protocol: TCP}}]
 """
-
-
-@asynccontextmanager
-async def service(stack: Stack, name: str, *flags: str) -> AsyncIterator[None]:
-    """Run one more service on a stack's NATS server."""
-    state = read_state(stack.data_dir)
-    assert state is not None
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "headgate.cli", name, f"--nats-url={state.nats_url}"),
-        *(f"--data-dir={stack.data_dir}", "--instance=another", *flags),
-        stdout=asyncio.subprocess.DEVNULL,
-        env=os.environ,
-    )
-    try:
-        yield
-    finally:
-        if process.returncode is None:
-            process.terminate()
-        await process.wait()
 
 
 async def ask(session: aiohttp.ClientSession, port: int, host: str) -> tuple[int, str]:
@@ -101,8 +80,10 @@ async def table(stack: Stack, namespace: str) -> AsyncIterator[int]:
     port, secure = free_ports(2)
     ports = (f"--http-port={port}", f"--https-port={secure}")
     async with (
-        service(stack, "translator", f"--table={namespace}", f"--namespaces={namespace}"),
-        service(stack, "gateway", f"--table={namespace}", "--allowed-destinations=127.0.0.0/8", *ports),
+        running_service(stack, "translator", "--instance=another", f"--table={namespace}", f"--namespaces={namespace}"),
+        running_service(
+            stack, "gateway", "--instance=another", f"--table={namespace}", "--allowed-destinations=127.0.0.0/8", *ports
+        ),
     ):
         yield port
 

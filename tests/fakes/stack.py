@@ -7,7 +7,8 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -199,3 +200,22 @@ class Stack:
                     return last
             await asyncio.sleep(POLL_S)
         raise AssertionError(f"{host}{path} did not answer {status} {name or ''} but {last}:\n{self.log}")
+
+
+@asynccontextmanager
+async def running_service(stack: Stack, name: str, *flags: str) -> AsyncIterator[None]:
+    """Run one more service on a stack's NATS server."""
+    state = read_state(stack.data_dir)
+    assert state is not None
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "headgate.cli", name, f"--nats-url={state.nats_url}"),
+        *(f"--data-dir={stack.data_dir}", *flags),
+        stdout=asyncio.subprocess.DEVNULL,
+        env=os.environ,
+    )
+    try:
+        yield
+    finally:
+        if process.returncode is None:
+            process.terminate()
+        await process.wait()

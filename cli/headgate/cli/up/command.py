@@ -27,7 +27,7 @@ from headgate.operations.status.up_state import UpState
 
 PORT = click.IntRange(1, 65535)
 CONSOLE_PORT = 9090
-GATEWAY_FIRST_S = 30.0
+GATEWAY_FIRST_S = 15.0
 """For a gateway to serve the table of before, until everything else starts all the same."""
 _LOCAL = ("--demo-backend", "--console-port")
 """Flags of ports that are on loopback."""

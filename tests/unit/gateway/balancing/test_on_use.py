@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from fakes.gateway.requests import PLAIN
 from fakes.gateway.table import compiled, endpoint, host, load, new_compiler, route, upstream
 from headgate.common.errors import DecodeError
-from headgate.common.table import Endpoint, Upstream
+from headgate.common.table import Endpoint, Provenance, Upstream
 from headgate.common.table_image import TableImage, encode_entry
 from headgate.gateway.balancing.upstream import UpstreamBalancer
 from headgate.gateway.model.connection import PLAIN as PLAIN_SPEC
@@ -136,6 +136,11 @@ def test_what_is_gone_counts_no_more() -> None:
 )
 def test_whatever_is_not_plain_is_left_to_those_who_read_all_of_it(item: Upstream) -> None:
     assert read_plain(encode_entry(item)) is None
+
+
+def test_all_that_a_provenance_can_say_is_plain() -> None:
+    everything = Provenance(**dict.fromkeys(Provenance.model_fields, "x"))
+    assert read_plain(encode_entry(upstream(KEY, endpoint(1)).model_copy(update={"provenance": everything})))
 
 
 def test_what_does_not_follow_the_contract_is_refused_as_ever() -> None:

@@ -39,7 +39,7 @@ from headgate.operations.committing.retention import Kept, Retention, expired
 
 READ_AT_ONCE = 8
 COMMITTED_ALONG = 1024 * 1024
-"""Bytes of new chunks, not compressed, that are committed together with the revision."""
+"""Bytes of new chunks, not compressed, that the store writes in the commit itself; more are stored before it."""
 Clock = Callable[[], float]
 
 

@@ -130,8 +130,7 @@ class UpstreamBalancer:
     @property
     def slots(self) -> Sequence[EndpointSlot]:
         """Who may get new requests while healthy."""
-        if self._later is not None:
-            self._begin(self._later)
+        self._ensure_slots()
         return self._slots
 
     @property
@@ -141,8 +140,11 @@ class UpstreamBalancer:
             return self._later.count
         return len(self._slots) + len(self._draining) + len(self._resting)
 
-    def _begin(self, later: OnUse) -> None:
-        """Make the slots."""
+    def _ensure_slots(self) -> None:
+        """Make the slots, if there are none yet."""
+        later = self._later
+        if later is None:
+            return
         self._later = None
         ring = self._ring = later.ring()
         self._slots = ring.items
@@ -151,8 +153,7 @@ class UpstreamBalancer:
     @property
     def unavailable(self) -> str:
         """Why there is nobody to choose; empty if there is."""
-        if self._later is not None:
-            self._begin(self._later)
+        self._ensure_slots()
         if self._unavailable or self._planner is None or self._current_plan(self._planner).picker is not None:
             return self._unavailable
         return f"none of the {len(self.slots)} endpoints of {self.key} that are ready is healthy"
@@ -160,8 +161,7 @@ class UpstreamBalancer:
     @property
     def has_healthy(self) -> bool:
         """Whether an endpoint that gets new requests is healthy; without one they may go to unhealthy ones."""
-        if self._later is not None:
-            self._begin(self._later)
+        self._ensure_slots()
         if self._unavailable or self._planner is None:
             return not self._unavailable
         return self._current_plan(self._planner).has_healthy
@@ -179,8 +179,7 @@ class UpstreamBalancer:
 
     def pick(self, tried: Collection[EndpointSlot], source: "RequestSource") -> EndpointSlot | None:
         """Return the next endpoint, for what needs no pool."""
-        if self._later is not None:
-            self._begin(self._later)
+        self._ensure_slots()
         if self._planner is None:
             assert self._ring is not None
             return self._ring.choose(tried.__contains__ if tried else None)
@@ -216,9 +215,8 @@ class UpstreamBalancer:
         if previous._later is not None:
             if self._later is not None:
                 return
-            previous._begin(previous._later)
-        if self._later is not None:
-            self._begin(self._later)
+            previous._ensure_slots()
+        self._ensure_slots()
         self._tokens = previous._tokens if previous._detours is None else _NONE_YET
         if self._ring is not None and previous._ring is not None:
             self._ring.adopt(previous._ring)

@@ -11,7 +11,7 @@ from headgate.common.table import Provenance, Upstream
 from headgate.gateway.balancing.compile import balance, compile_upstream
 from headgate.gateway.balancing.endpoints import EndpointDirectory
 from headgate.gateway.balancing.levels import Place
-from headgate.gateway.balancing.on_use import OnUse, Seats
+from headgate.gateway.balancing.on_use import OnUse, SlotSource
 from headgate.gateway.balancing.planning import Marks
 from headgate.gateway.balancing.seats import Seat, Seating
 from headgate.gateway.balancing.upstream import UpstreamBalancer, UpstreamHolder
@@ -95,7 +95,7 @@ class UpstreamCompiler:
         self._next_offset = next_offset
         self._names = names
         self._hops = hop_specs(contexts)
-        self._seats = Seats(directory, connection_spec(_PLAIN, contexts), next_offset)
+        self._slots = SlotSource(directory, connection_spec(_PLAIN, contexts), next_offset)
 
     def bind(self, raw: bytes, find_previous: FindPrevious[BoundUpstream]) -> Steps[tuple[str, BoundUpstream]]:
         """Compile an encoded upstream in steps.
@@ -134,7 +134,7 @@ class UpstreamCompiler:
 
     def _bind_plain(self, plain: PlainUpstream, before: UpstreamBalancer | None) -> BoundUpstream:
         """Bind an upstream whose endpoints nobody needs before its first request."""
-        turns = OnUse(self._seats, plain.addresses, plain.size)
+        turns = OnUse(self._slots, plain.addresses, plain.size)
         clock, chance = self._directory.clock, self._directory.chance
         balancer = UpstreamBalancer(plain.key, _PLAIN.balancing, turns, Marks(), (), (), "", clock, chance)
         finish(balancer.prepare(before))

@@ -209,7 +209,7 @@ class NatsSnapshotStore:
         try:
             await self._move(table, wanted, expected, sequence, messages.headers)
         except Conflict:
-            with suppress(StoreError):  # if it stays it is in nobody's way
+            with suppress(StoreError):  # a manifest that stays does no harm
                 await self._stream.purge(messages.manifest.subject, before=stored + 1)
             raise
         self._named.add(messages.manifest.subject, messages.digests)
