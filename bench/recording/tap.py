@@ -17,7 +17,7 @@ from nats.aio.msg import Msg
 
 from bench.recording.recorder import READY, Recorder
 from headgate.common.deltas import DELTA_PREFIX
-from headgate.common.stores.nats.snapshots import TABLES_BUCKET
+from headgate.common.stores.nats.keys import TABLES_BUCKET
 
 POINTERS = f"$KV.{TABLES_BUCKET}.pointer."
 """Begins the subjects of pointers: a message there makes a revision the current one."""

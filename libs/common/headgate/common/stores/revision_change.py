@@ -21,7 +21,7 @@ from headgate.common.table import ENTRIES, EntryKind
 
 CHANGE_LIMIT = 64 * 1024
 """Bytes of an encoded change; a larger one does not travel, and readers fetch what they lack."""
-_CONTENTS_LIMIT = 48 * 1024
+CONTENTS_LIMIT = 48 * 1024
 """Bytes of the contents that travel in it; of further chunks the names do, and readers fetch them."""
 _DECODED_LIMIT = 1024 * 1024
 _MOST_NAMES = 1000
@@ -93,14 +93,16 @@ def encode_change(manifest: Manifest, change: RevisionChange, stored: Sequence[b
         return None
     gone = change.gone
     if gone is None:
-        before, after = {name.digest for name in parent.chunks}, {name.digest for name in manifest.chunks}
-        if not after - before <= {*(chunk.digest for chunk in change.chunks), *(name.digest for name in change.stored)}:
-            return None
+        after = {name.digest for name in manifest.chunks}
         gone = [name for name in parent.chunks if name.digest not in after]
+    places = [(name.kind, name.prefix) for name in gone]
+    new = [*(chunk.name for chunk in change.chunks), *change.stored]
+    if _replace(parent.chunks, places, new) != manifest.chunks:  # as where a content moved to another prefix
+        return None
     wire = _Wire(
         parent=parent.version,
         head=manifest.model_copy(update={"chunks": ()}).model_dump_json().encode(),
-        gone=[(name.kind, name.prefix) for name in gone],
+        gone=places,
         new=list(_carried(change, stored)),
         chunks_digest=_digest_of_all(manifest.chunks),
     )
@@ -113,7 +115,7 @@ def _carried(change: RevisionChange, stored: Sequence[bytes]) -> Iterator[tuple[
     size = 0
     for chunk, content in zip(change.chunks, stored, strict=True):
         size += len(content)
-        yield chunk.kind, chunk.prefix, chunk.digest, content if size <= _CONTENTS_LIMIT else b""
+        yield chunk.kind, chunk.prefix, chunk.digest, content if size <= CONTENTS_LIMIT else b""
     for name in change.stored:
         yield name.kind, name.prefix, name.digest, b""
 

@@ -37,10 +37,11 @@ from headgate.common.stores.nats.boards import (
     status_stream,
 )
 from headgate.common.stores.nats.jetstream import OURS, Upkeep
+from headgate.common.stores.nats.keys import TABLES_BUCKET
 from headgate.common.stores.nats.last_good import NatsLastGoodLog
 from headgate.common.stores.nats.leases import NatsLeaseBoard
 from headgate.common.stores.nats.log import NatsDeltaLogReader, NatsDeltaLogWriter, delta_stream
-from headgate.common.stores.nats.snapshots import TABLES_BUCKET, NatsSnapshotStore, tables_stream
+from headgate.common.stores.nats.snapshots import NatsSnapshotStore, tables_stream
 from headgate.common.stores.nats.traffic import NatsTrafficBoard
 
 __all__ = ["FOR_GATEWAYS", "FOR_WATCHERS", "NatsStores", "Upkeep"]

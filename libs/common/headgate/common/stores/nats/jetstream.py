@@ -95,6 +95,7 @@ class Stored(NamedTuple):
     data: bytes
     time: str
     """RFC 3339 with nanoseconds."""
+    headers: Mapping[str, str] = {}
 
 
 class StreamState(NamedTuple):
@@ -244,7 +245,7 @@ class Stream:
             raise
         message = answer["message"]
         data = base64.b64decode(message.get("data") or "")
-        return Stored(message["subject"], message["seq"], data, message["time"])
+        return Stored(message["subject"], message["seq"], data, message["time"], _read_headers(message.get("hdrs")))
 
     async def last_direct(self, subject: str) -> bytes | None:
         """Return the content of a subject's last message as any replica has it; that may lag behind the leader."""
@@ -384,6 +385,14 @@ class Stream:
             raise _unavailable(subject, error) from error
         self._unanswered = 0
         return answer
+
+
+def _read_headers(encoded: str | None) -> Mapping[str, str]:
+    """Read a block of headers as the server stored it: a line that names the version, then one for each."""
+    if not encoded:
+        return {}
+    lines = base64.b64decode(encoded).decode(errors="replace").split("\r\n")
+    return {name: value.strip() for name, colon, value in (line.partition(":") for line in lines[1:]) if colon}
 
 
 def _without_notes(config: JsonObject) -> JsonObject:

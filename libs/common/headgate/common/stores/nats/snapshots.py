@@ -9,7 +9,8 @@ is there. A manifest is never written over. Where one stands that no pointer nam
 move the pointer: the next writer leaves it that version, and takes another epoch (decision 0082).
 
 The pointer's message carries a small change in a header: who follows the pointer and has the revision before then reads
-nothing else.
+nothing else. A change that it carries wholly is committed by that message alone, and chunks and manifest are stored
+afterwards (decision 0085): who finds no manifest under the version of the pointer makes it of the one before.
 
 A reader watches for speed and reads for correctness: the pointer itself is read on every reconnection, after every
 disturbance and every five seconds.
@@ -17,7 +18,6 @@ disturbance and every five seconds.
 
 import asyncio
 import base64
-import binascii
 import logging
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Sequence
@@ -35,10 +35,12 @@ from headgate.common.snapshot import (
     Pointer,
     Version,
     compress,
+    digest_of,
     open_chunk,
 )
 from headgate.common.stores.announced import AnnouncedRevisions
 from headgate.common.stores.collecting import CHUNK_GRACE_S, NamedChunks, UnusedChunks
+from headgate.common.stores.nats.carried import CHANGE_HEADER, CarriedRevisions, Revision, carried_by, new_manifest
 from headgate.common.stores.nats.following import Message, Restarted, follow
 from headgate.common.stores.nats.jetstream import (
     EXPECTED_LAST,
@@ -48,15 +50,12 @@ from headgate.common.stores.nats.jetstream import (
     StreamMissing,
     Upkeep,
 )
+from headgate.common.stores.nats.keys import PREFIX, TABLES_BUCKET, chunk_key, manifest_key, pointer_key
 from headgate.common.stores.pointers import Tell, decode_pointer, decode_versions, follow_pointer, pointer_to
-from headgate.common.stores.revision_change import RevisionChange, encode_change
+from headgate.common.stores.revision_change import CONTENTS_LIMIT, RevisionChange, decode_change, encode_change
 
 _log = logging.getLogger(__name__)
 
-TABLES_BUCKET = "HEADGATE_TABLES"
-CHANGE_HEADER = "Headgate-Change"
-"""Of a pointer's message: `encode_change` in base64."""
-_PREFIX = f"$KV.{TABLES_BUCKET}"
 _FEW = 16
 _MOVING_S = 0.1
 """What a writer that has just stored a manifest needs at most to move the pointer, or it has ended."""
@@ -86,14 +85,13 @@ def tables_stream(bus: Bus, upkeep: Upkeep) -> Stream:
 
 
 class _CommitMessages(NamedTuple):
-    """What is stored before a pointer, and with it."""
+    """What a commit stores."""
 
-    chunks: Sequence[Outgoing]
-    manifest: Outgoing
+    revision: Revision
     headers: dict[str, str]
     """Of the pointer's message."""
-    digests: frozenset[str]
-    """Of all chunks that the manifest names."""
+    parent: Version | None = None
+    """Revision of which the headers make this one, without anything else that is new; None: they do not."""
 
 
 class NatsSnapshotStore:
@@ -110,6 +108,7 @@ class NatsSnapshotStore:
         """By key of the manifest, for one incarnation of the bucket."""
         self._incarnation = ""
         self._announced = AnnouncedRevisions()
+        self._carried = CarriedRevisions(stream)
         self._left_over: dict[str, tuple[str, int]] = {}
         """By table, subject and sequence of a manifest that no pointer names."""
         self._written: dict[str, tuple[Pointer, int]] = {}
@@ -125,7 +124,9 @@ class NatsSnapshotStore:
 
     async def _present_pointer(self, table: str) -> tuple[Pointer | None, int]:
         """Return the pointer and the sequence of what stands for it; 0 for nothing."""
-        stored = await self._stored_pointer(table)
+        return await self._read(table, await self._stored_pointer(table))
+
+    async def _read(self, table: str, stored: Stored | None) -> tuple[Pointer | None, int]:
         if stored is None:
             return None, 0
         try:
@@ -136,7 +137,7 @@ class NatsSnapshotStore:
 
     async def _pointer_of_newest(self, table: str) -> Pointer | None:
         for version in reversed(await self.versions(table)):
-            stored = await self._stream.last(_manifest_key(table, version))
+            stored = await self._stream.last(manifest_key(table, version))
             try:
                 if stored is not None:
                     return pointer_to(Manifest.decode(stored.data), stored.data)
@@ -146,7 +147,7 @@ class NatsSnapshotStore:
 
     async def _stored_pointer(self, table: str) -> Stored | None:
         try:
-            return await self._stream.last(_pointer_key(table))
+            return await self._stream.last(pointer_key(table))
         except StreamMissing:
             await self._stream.confirm_missing()
             return None
@@ -154,13 +155,14 @@ class NatsSnapshotStore:
     async def missing(self, digests: Collection[str]) -> set[str]:
         """Return which chunks the store lacks: one request however many are asked for."""
         await self._count_on(digests)
+        await self._carried.settle_all()
         if len(digests) > _FEW:
             return set(digests) - await self._chunks()
-        found = await asyncio.gather(*(self._stream.subjects(_chunk_key(digest)) for digest in digests))
+        found = await asyncio.gather(*(self._stream.subjects(chunk_key(digest)) for digest in digests))
         return {digest for digest, subjects in zip(digests, found, strict=True) if not subjects}
 
     async def _chunks(self) -> set[str]:
-        return {subject.rsplit(".", 1)[1] for subject in await self._stream.subjects(f"{_PREFIX}.chunk.*")}
+        return {subject.rsplit(".", 1)[1] for subject in await self._stream.subjects(f"{PREFIX}.chunk.*")}
 
     async def _count_on(self, digests: Iterable[str]) -> None:
         async with self._dropping:
@@ -170,17 +172,18 @@ class NatsSnapshotStore:
         """Store chunks; storing one twice does no harm."""
         await self._count_on(chunk.digest for chunk in chunks)
         await self._stream.publish_pipelined(
-            [Outgoing(_chunk_key(chunk.digest), compress(chunk.content)) for chunk in chunks]
+            [Outgoing(chunk_key(chunk.digest), compress(chunk.content)) for chunk in chunks]
         )
 
     async def get_chunk(self, name: ChunkName) -> bytes:
         """Return a chunk's verified content; any replica may answer, the leader is asked when that one lacks it."""
         if (carried := self._announced.chunk(name)) is not None:
             return carried
+        await self._carried.settle_all()
         try:
-            data = await self._stream.last_direct(_chunk_key(name.digest))
+            data = await self._stream.last_direct(chunk_key(name.digest))
             if data is None:
-                stored = await self._stream.last(_chunk_key(name.digest))
+                stored = await self._stream.last(chunk_key(name.digest))
                 data = stored.data if stored else None
         except StreamMissing:
             await self._stream.confirm_missing()
@@ -192,40 +195,53 @@ class NatsSnapshotStore:
     async def commit(
         self, manifest: Manifest, expected: Pointer | None, change: RevisionChange | None = None
     ) -> Pointer:
-        """Store the manifest, then move the pointer to it.
+        """Move the pointer to a manifest that is stored before or, where the pointer carries what is new, afterwards.
 
         A commit that was made but not confirmed may be repeated: it returns the pointer as it stands.
         """
         table, encoded = manifest.table, manifest.encode()
+        await self._carried.settle(table)
         wanted = pointer_to(manifest, encoded)
         messages = await self._messages(manifest, encoded, change)
         known, sequence = self._written.pop(table, (None, 0))
-        if known is None or known != expected:
-            current, sequence = await self._present_pointer(table)
+        is_ours = known is not None and known == expected
+        if not is_ours:
+            if (stored := await self._stored_pointer(table)) is not None:
+                await self._carried.complete(stored)
+            current, sequence = await self._read(table, stored)
             if current is not None and current == wanted:
                 return current
             _check_expected(table, expected, current)
-        stored = await self._store_manifest(table, expected, messages)
-        try:
+        if is_ours and expected is not None and messages.parent == expected.version:
             await self._move(table, wanted, expected, sequence, messages.headers)
-        except Conflict:
-            with suppress(StoreError):  # a manifest that stays does no harm
-                await self._stream.purge(messages.manifest.subject, before=stored + 1)
-            raise
-        self._named.add(messages.manifest.subject, messages.digests)
+            self._carried.store_soon(table, messages.revision)
+        else:
+            await self._commit_in_two(table, wanted, expected, sequence, messages)
+        self._named.add(messages.revision.manifest.subject, manifest.digests)
         await self._forget_left_over(table)
         return wanted
 
-    async def _store_manifest(self, table: str, expected: Pointer | None, messages: _CommitMessages) -> int:
+    async def _commit_in_two(
+        self, table: str, wanted: Pointer, expected: Pointer | None, after: int, messages: _CommitMessages
+    ) -> None:
+        manifest = await self._store_manifest(table, expected, messages.revision)
+        try:
+            await self._move(table, wanted, expected, after, messages.headers)
+        except Conflict:
+            with suppress(StoreError):  # a manifest that stays does no harm
+                await self._stream.purge(messages.revision.manifest.subject, before=manifest + 1)
+            raise
+
+    async def _store_manifest(self, table: str, expected: Pointer | None, revision: Revision) -> int:
         """Store what the pointer is to name; return the manifest's sequence.
 
         Raises:
             Conflict: another writer has moved the pointer.
             HistoryBroken: another manifest stands under this version.
         """
-        manifest = messages.manifest
+        manifest = revision.manifest
         try:
-            acks = await self._stream.publish_pipelined((*messages.chunks, manifest))
+            acks = await self._stream.publish_pipelined((*revision.chunks, manifest))
         except Conflict:
             stored = await self._stream.last(manifest.subject)
             if stored is not None and stored.data == manifest.payload:
@@ -243,7 +259,7 @@ class NatsSnapshotStore:
         content = wanted.model_dump_json().encode()
         try:
             ack = await self._stream.publish(
-                Outgoing(_pointer_key(table), content, headers | {EXPECTED_LAST: str(after)})
+                Outgoing(pointer_key(table), content, headers | {EXPECTED_LAST: str(after)})
             )
         except Conflict:
             current, after = await self._present_pointer(table)
@@ -251,7 +267,7 @@ class NatsSnapshotStore:
                 return
             _check_expected(table, expected, current)  # else the same one was written again since
             ack = await self._stream.publish(
-                Outgoing(_pointer_key(table), content, headers | {EXPECTED_LAST: str(after)})
+                Outgoing(pointer_key(table), content, headers | {EXPECTED_LAST: str(after)})
             )
         self._written[table] = wanted, ack.sequence
 
@@ -263,39 +279,78 @@ class NatsSnapshotStore:
                 await self._stream.purge(subject, before=sequence + 1)
 
     async def _messages(self, manifest: Manifest, encoded: bytes, change: RevisionChange | None) -> _CommitMessages:
-        named = Outgoing(_manifest_key(manifest.table, manifest.version), encoded, {EXPECTED_LAST: "0"})
+        named = new_manifest(manifest, encoded)
         if change is None:
-            return _CommitMessages((), named, {}, manifest.digests)
+            return _CommitMessages(Revision((), named), {})
         await self._count_on(chunk.digest for chunk in change.chunks)
         contents = [compress(chunk.content) for chunk in change.chunks]
         chunks = [
-            Outgoing(_chunk_key(chunk.digest), content) for chunk, content in zip(change.chunks, contents, strict=True)
+            Outgoing(chunk_key(chunk.digest), content) for chunk, content in zip(change.chunks, contents, strict=True)
         ]
         carried = encode_change(manifest, change, contents)
         headers = {CHANGE_HEADER: base64.b64encode(carried).decode()} if carried else {}
-        return _CommitMessages(chunks, named, headers, manifest.digests)
+        # Chunks that are stored and that only the pointer names another table's writer might drop.
+        is_whole = carried and not change.stored and sum(map(len, contents)) <= CONTENTS_LIMIT
+        parent = change.parent.version if is_whole else None
+        return _CommitMessages(Revision(chunks, named), headers, parent)
 
     async def get_manifest(self, table: str, version: Version) -> Manifest:
         """Return the manifest of a revision."""
+        encoded = await self._stored_manifest(table, version)
+        if encoded is None:
+            if (carried := await self._carried_manifest(table, version)) is not None:
+                return carried
+            encoded = await self._stored_manifest(table, version)  # the pointer may have moved on in between
+        if encoded is None:
+            raise NotFound(f"table {table} has no revision {version}: never committed, or collected since")
+        return Manifest.decode(encoded)
+
+    async def _stored_manifest(self, table: str, version: Version) -> bytes | None:
         try:
-            stored = await self._stream.last(_manifest_key(table, version))
+            stored = await self._stream.last(manifest_key(table, version))
         except StreamMissing:
             await self._stream.confirm_missing()
-            stored = None
-        if stored is None:
-            raise NotFound(f"table {table} has no revision {version}: never committed, or collected since")
-        return Manifest.decode(stored.data)
+            return None
+        return stored.data if stored is not None else None
+
+    async def _carried_manifest(self, table: str, version: Version) -> Manifest | None:
+        """Make a manifest of the one before and of what the table's pointer carries; None if that is another one's."""
+        stored = await self._stored_pointer(table)
+        if stored is None or not (carried := carried_by(stored)):
+            return None
+        try:
+            pointer, parent = decode_pointer(stored.data), decode_change(carried).parent
+            encoded = await self._stored_manifest(table, parent) if pointer.version == version else None
+            if encoded is None:
+                return None
+            self._announced.note(Manifest.decode(encoded))
+        except DecodeError:
+            return None
+        self._announced.hear(pointer, carried)
+        return self._announced.manifest_of(pointer)
 
     async def manifest_of(self, pointer: Pointer) -> Manifest:
         """Return the manifest that a pointer names; nothing is read where notices brought all that is new in it."""
+        table, version = pointer.table, pointer.version
         if (announced := self._announced.manifest_of(pointer)) is not None:
             return announced
-        return self._announced.note(await self.get_manifest(pointer.table, pointer.version))
+        encoded = await self._stored_manifest(table, version)
+        # Another one is of a writer that lost the race for the pointer, and goes when the one that won stores its own.
+        is_named = encoded is not None and digest_of(encoded) == pointer.manifest_digest
+        if not is_named and (carried := await self._carried_manifest(table, version)) is not None:
+            return carried
+        return self._announced.note(Manifest.decode(encoded) if encoded else await self.get_manifest(table, version))
 
     async def versions(self, table: str) -> Sequence[Version]:
-        """Return the versions whose manifests are kept, oldest first."""
-        subjects = await self._stream.subjects(f"{_PREFIX}.manifest.{escape_token(table)}.*.*")
-        return decode_versions(".".join(subject.rsplit(".", 2)[1:]) for subject in subjects)
+        """Return the versions whose manifests are kept, oldest first; that of the pointer is one of them."""
+        await self._carried.settle(table)
+        subjects = await self._stream.subjects(f"{PREFIX}.manifest.{escape_token(table)}.*.*")
+        found = decode_versions(".".join(subject.rsplit(".", 2)[1:]) for subject in subjects)
+        stored = await self._stored_pointer(table)
+        if stored is not None and carried_by(stored):
+            with suppress(DecodeError):
+                found = sorted({*found, decode_pointer(stored.data).version})
+        return found
 
     async def collect_garbage(self, table: str, expired: Collection[Version]) -> int:
         """Drop these revisions' manifests, and chunks that no table's manifest names.
@@ -303,9 +358,14 @@ class NatsSnapshotStore:
         The manifest that the pointer names is always kept. An unused chunk goes some minutes after it was first
         found unused. Returns how many manifests and chunks were dropped.
         """
-        pointer = await self.read_pointer(table) if expired else None
+        await self._carried.settle(table)
+        pointer = None
+        if expired:
+            if (stored := await self._stored_pointer(table)) is not None:
+                await self._carried.complete(stored)
+            pointer, _ = await self._read(table, stored)
         old = [version for version in expired if pointer is None or version != pointer.version]
-        for group in _groups([_manifest_key(table, version) for version in old]):
+        for group in _groups([manifest_key(table, version) for version in old]):
             await asyncio.gather(*map(self._stream.purge, group))
             await asyncio.sleep(_PURGE_PAUSE_S)
         state = await self._stream.state()
@@ -319,7 +379,7 @@ class NatsSnapshotStore:
         if incarnation != self._incarnation:
             self._incarnation, self._named = incarnation, NamedChunks()
         before = set(self._named.manifests)
-        keys = await self._stream.subjects(f"{_PREFIX}.manifest.>")
+        keys = await self._stream.subjects(f"{PREFIX}.manifest.>")
         self._named.drop(before - keys)
         for key in keys - self._named.manifests:
             if (stored := await self._stream.last(key)) is None:
@@ -341,14 +401,14 @@ class NatsSnapshotStore:
 
     async def _purge_chunk(self, digest: str) -> int:
         """Drop a chunk, unless another table's writer has written it again since it was found unused."""
-        return await self._stream.purge(_chunk_key(digest), before=self._unused.written_before(digest) + 1)
+        return await self._stream.purge(chunk_key(digest), before=self._unused.written_before(digest) + 1)
 
     def follow(self, table: str) -> AsyncIterator[Pointer]:
         """Yield the pointer now and whenever its version or manifest changes, for ever."""
         return follow_pointer(table, self.read_pointer, self._watch, self._stream.bus.on_disturbance)
 
     async def _watch(self, table: str, tell: Tell) -> None:
-        async with aclosing(follow(self._stream, [_pointer_key(table)])) as items:
+        async with aclosing(follow(self._stream, [pointer_key(table)])) as items:
             async for item in items:
                 if isinstance(item, Restarted):
                     tell(None)
@@ -362,26 +422,13 @@ class NatsSnapshotStore:
         except DecodeError as error:
             _log.error("a pointer cannot be read", extra={"subject": message.subject, "reason": str(error)})
             return
-        if carried := message.headers.get(CHANGE_HEADER):
-            with suppress(binascii.Error, ValueError):  # what is not carried is read
-                self._announced.hear(pointer, base64.b64decode(carried, validate=True))
+        if carried := carried_by(message):
+            self._announced.hear(pointer, carried)
         tell(pointer)
 
 
 def _groups(items: Sequence[str]) -> Iterator[Sequence[str]]:
     return (items[start : start + _PURGES] for start in range(0, len(items), _PURGES))
-
-
-def _pointer_key(table: str) -> str:
-    return f"{_PREFIX}.pointer.{escape_token(table)}"
-
-
-def _manifest_key(table: str, version: Version) -> str:
-    return f"{_PREFIX}.manifest.{escape_token(table)}.{version.epoch}.{version.revision}"
-
-
-def _chunk_key(digest: str) -> str:
-    return f"{_PREFIX}.chunk.{digest}"
 
 
 def _check_expected(table: str, expected: Pointer | None, current: Pointer | None) -> None:

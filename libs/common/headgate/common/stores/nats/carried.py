@@ -1,0 +1,127 @@
+"""Revisions that are committed by their pointer's message alone, as long as it carries all that is new in them.
+
+Their chunks and manifest get keys of their own afterwards, and before the next commit. So at any time at most one
+revision of a table is in its pointer's message only, and the revision before it is stored: together they are the table.
+Where the writer ended in between, the next writer stores what the pointer carries before it commits.
+"""
+
+import asyncio
+import base64
+import binascii
+import logging
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from headgate.common.errors import Conflict, DecodeError, StoreError
+from headgate.common.snapshot import Manifest, digest_of
+from headgate.common.stores.nats.following import Message
+from headgate.common.stores.nats.jetstream import EXPECTED_LAST, Outgoing, Stored, Stream
+from headgate.common.stores.nats.keys import chunk_key, manifest_key
+from headgate.common.stores.pointers import decode_pointer
+from headgate.common.stores.revision_change import decode_change
+
+_log = logging.getLogger(__name__)
+
+CHANGE_HEADER = "Headgate-Change"
+"""Of a pointer's message: `encode_change` in base64."""
+
+
+class Revision(NamedTuple):
+    """What is stored of a revision, besides its pointer."""
+
+    chunks: Sequence[Outgoing]
+    manifest: Outgoing
+
+
+def carried_by(message: Stored | Message) -> bytes:
+    """Return the encoded change that a pointer's message carries; empty if there is none that can be read."""
+    try:
+        return base64.b64decode(message.headers.get(CHANGE_HEADER, ""), validate=True)
+    except (binascii.Error, ValueError):
+        return b""
+
+
+class CarriedRevisions:
+    """Those of the tables that this process writes, and how to store what another one left."""
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+        self._waiting: dict[str, Revision] = {}
+        """By table, what its pointer carries and is not confirmed to be stored."""
+        self._locks: dict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def store_soon(self, table: str, revision: Revision) -> None:
+        """Begin to store what a table's pointer carries by now; `settle` waits for it."""
+        self._waiting[table] = revision
+        task = asyncio.create_task(self._try(table))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _try(self, table: str) -> None:
+        try:
+            await self.settle(table)
+        except StoreError as error:  # the next commit tries again, and tells
+            _log.debug("a revision is in its pointer only", extra={"table": table, "reason": str(error)})
+
+    async def settle(self, table: str) -> None:
+        """See to it that a table's last revision is stored, if it was committed here.
+
+        Raises:
+            StoreUnavailable: not confirmed.
+        """
+        if table not in self._waiting:
+            return
+        async with self._locks[table]:
+            if (revision := self._waiting.get(table)) is not None:
+                await self.store(revision)
+                del self._waiting[table]
+
+    async def settle_all(self) -> None:
+        """Do so for all tables."""
+        for table in tuple(self._waiting):
+            await self.settle(table)
+
+    async def store(self, revision: Revision) -> None:
+        """Store what a pointer carries; chunks first, as whoever finds the manifest counts on them.
+
+        Raises:
+            StoreUnavailable: not confirmed.
+        """
+        await self._stream.publish_pipelined(revision.chunks)
+        manifest = revision.manifest
+        try:
+            await self._stream.publish(manifest)
+        except Conflict:
+            there = await self._stream.last(manifest.subject)
+            if there is None or there.data == manifest.payload:
+                return
+            # A writer that lost the race for the pointer has stored its own, and did not come to remove it.
+            await self._stream.purge(manifest.subject, before=there.sequence + 1)
+            await self._stream.publish(manifest)
+
+    async def complete(self, stored: Stored) -> None:
+        """Store what a pointer of another writer carries, unless that is done.
+
+        Raises:
+            StoreUnavailable: not now.
+        """
+        try:
+            pointer, change = decode_pointer(stored.data), decode_change(carried_by(stored))
+            there = await self._stream.last(manifest_key(pointer.table, pointer.version))
+            if there is not None and digest_of(there.data) == pointer.manifest_digest:
+                return
+            parent = await self._stream.last(manifest_key(pointer.table, change.parent))
+            manifest = change.apply_to(Manifest.decode(parent.data)) if parent is not None else None
+        except DecodeError:  # of a later release, or nothing that is only here
+            return
+        if manifest is not None:
+            chunks = [Outgoing(chunk_key(chunk.name.digest), chunk.stored) for chunk in change.new if chunk.stored]
+            await self.store(Revision(chunks, new_manifest(manifest, manifest.encode())))
+            _log.info("stored what a pointer carried", extra={"table": pointer.table, "revision": str(pointer.version)})
+
+
+def new_manifest(manifest: Manifest, encoded: bytes) -> Outgoing:
+    """Return the message of a manifest, which is stored only where none stands."""
+    return Outgoing(manifest_key(manifest.table, manifest.version), encoded, {EXPECTED_LAST: "0"})
