@@ -45,6 +45,7 @@ PLUGINS = (
     "interface/messages",
     "interface/sources",
     "interface/variables",
+    "kit/key_reader",
     "kit/patterns",
     "runtime/answer_run",
     "runtime/chain",
@@ -61,6 +62,7 @@ PLUGINS = (
 OFTEN_USED = (
     "built_in/limits/limit_count",
     "built_in/limits/limit_req",
+    "built_in/limits/windows",
     "built_in/security/cors",
     "built_in/security/hsts",
     "built_in/traffic/proxy_rewrite",

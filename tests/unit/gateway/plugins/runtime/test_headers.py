@@ -3,6 +3,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.gateway.plugins.interface import BadHeader, Headers
+from headgate.gateway.proxy.errors import BadMessage
+from headgate.gateway.proxy.heads.forward import forwarded_lines
+from headgate.gateway.proxy.heads.reading import read_answer_fields, read_request_fields
+from headgate.gateway.proxy.peer import Peer
 
 LINES = b"Accept: a\r\nx-one:1\r\nACCEPT: b\r\n"
 
@@ -124,3 +128,62 @@ def test_whatever_is_set_is_one_line_or_refused(name, value) -> None:
     else:
         assert headers.to_lines().count(b"\n") == 1
         assert headers.to_lines().endswith(b"\r\n")
+
+
+NAMES = ("Accept", "accept", "X-One", "x-one-more", "Trailer", "Via", "X-Forwarded-For", "Connection", "x-request-id")
+ASKED = (*NAMES, "Date", "X-", "x-forwarded-proto", "not a name", "Access-Control-Allow-Origin")
+heads = st.lists(st.tuples(st.sampled_from(NAMES), st.sampled_from(["a", "1, 2", "keep-alive", "x-one"])), max_size=6)
+changes = st.lists(
+    st.tuples(
+        st.sampled_from(["set", "add", "remove", "add_to_list", "set_lines", "extend"]),
+        st.sampled_from(["Accept", "ACCEPT", "X-One", "Date", "via"]),
+    ),
+    max_size=6,
+)
+
+
+def change(headers: Headers, kind: str, name: str) -> None:
+    if kind == "remove":
+        headers.remove(name)
+    elif kind == "set_lines":
+        headers.set_lines(("X-Limit", "x-left"), b"x-l", b"X-Limit: 1\r\nX-Left: 0\r\n")
+    elif kind == "extend":
+        headers.extend(b"%b: extended\r\n" % name.encode())
+    else:
+        getattr(headers, kind)(name, "new")
+
+
+def looked_at(headers: Headers) -> list[object]:
+    begins = [b"date:", b"x-", b"x-l", b"x-limit:", b"accept", b"access-control-", b"via:"]
+    found = [[headers.get(name), headers.get_all(name), name in headers] for name in (*ASKED, "X-Left", "x-limit")]
+    return [*found, [headers.has_any(begin) for begin in begins], headers.to_lines()]
+
+
+@given(heads, changes, st.booleans())
+def test_known_names_change_nothing_but_the_search(pairs, steps, is_request) -> None:
+    fields = tuple(name.encode() for name, _ in pairs), tuple(value.encode() for _, value in pairs)
+    try:
+        read = read_request_fields(fields, 100) if is_request else read_answer_fields(200, b"OK", fields, 100)
+    except BadMessage:
+        return
+    lines = read.lines
+    if is_request:
+        peer = Peer(b"192.0.2.1", b"http", b"80")
+        lines = forwarded_lines(read, peer, peer)
+    else:
+        lines = lines[lines.index(b"\n") + 1 :]
+    searched, known = Headers.from_lines(lines), Headers.from_lines(lines, read.names)
+    assert (read.names is not None) == (read.shape is not None)
+    assert looked_at(known) == looked_at(searched)
+    for kind, name in steps:
+        change(searched, kind, name)
+        change(known, kind, name)
+        assert looked_at(known) == looked_at(searched)
+
+
+def test_names_are_not_known_of_lines_that_somebody_replaced() -> None:
+    read = read_request_fields(((b"Accept",), (b"a",)), 100)
+    assert read.names is not None
+    assert not read.names.has_any(b"\nx-one:")
+    read.lines += b"X-One: 1\r\n"
+    assert read.names is None

@@ -1,7 +1,8 @@
 """Header fields as plugins see them: ordered, names in any case, several values of one name.
 
 They stay the lines of a checked head: a field is found by searching, which costs less than taking apart forty fields of
-which a plugin wants one. Whatever is put in is checked, so no plugin and no value that a plugin copies from a client
+which a plugin wants one. Most of what is asked for is not there, and is not searched for where the names are known that
+the head came with. Whatever is put in is checked, so no plugin and no value that a plugin copies from a client
 can split a message, end a head early or change where a body ends.
 
 Values are text of the bytes 0 to 255, as they stand on the wire (ISO 8859-1).
@@ -9,8 +10,12 @@ Values are text of the bytes 0 to 255, as they stand on the wire (ISO 8859-1).
 
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from headgate.common.plugins.fields import HEADER_NAME, checked_name, checked_value
+
+if TYPE_CHECKING:
+    from headgate.gateway.proxy.heads.shape import FieldNames
 
 
 @lru_cache(4096)
@@ -28,20 +33,25 @@ def _begin(name: str) -> bytes:
 class Headers:
     """The fields of one head, without Host and those that frame the message."""
 
-    __slots__ = ("_folded", "_lines")
+    __slots__ = ("_added", "_folded", "_lines", "_names")
 
     def __init__(self, pairs: Iterable[tuple[str, str]] = ()) -> None:
         self._lines = b""
         self._folded: bytes | None = None
         """The lines in lower case behind a line feed, made when they are first searched: every field has one before."""
+        self._names: FieldNames | None = None
+        """Those that the lines began with; None where they are not known."""
+        self._added: list[bytes] = []
+        """Keys of those that came to them."""
         for name, value in pairs:
             self.add(name, value)
 
     @classmethod
-    def from_lines(cls, lines: bytes) -> "Headers":
-        """Take over lines that were checked, each `Name: value` with its CRLF."""
+    def from_lines(cls, lines: bytes, names: "FieldNames | None" = None) -> "Headers":
+        """Take over lines that were checked, each `Name: value` with its CRLF, and which names they may have."""
         headers = cls()
         headers._lines = lines
+        headers._names = names
         return headers
 
     def to_lines(self) -> bytes:
@@ -71,9 +81,10 @@ class Headers:
     def set(self, name: str, value: str) -> None:
         """Put one field in the place of all that have this name. Raises BadHeader."""
         line = _line(name, value)
-        at = self._find(_key(name), 0)
+        key = _key(name)
+        at = self._find(key, 0)
         if at < 0:
-            self._append(line)
+            self._append(line, key)
             return
         lines = self._lines
         after = self._without(name, lines.index(b"\n", at) + 1)
@@ -81,7 +92,7 @@ class Headers:
 
     def add(self, name: str, value: str) -> None:
         """Append a field; others of its name stay. Raises BadHeader."""
-        self._append(_line(name, value))
+        self._append(_line(name, value), _key(name))
 
     def set_lines(self, names: Iterable[str], prefix: bytes, lines: bytes) -> None:
         """Put checked lines, each with its CRLF, in the place of all fields that have these names.
@@ -91,12 +102,12 @@ class Headers:
         if self.has_any(prefix):
             for name in names:
                 self.remove(name)
-        self._append(lines)
+        self._append(lines, b"\n" + prefix)
 
     def extend(self, lines: bytes) -> None:
         """Append lines of another head, as `to_lines` gives them."""
         self._lines += lines
-        self._folded = None
+        self._folded = self._names = None
 
     def remove(self, name: str) -> bool:
         """Take all fields of a name away; tell whether there were any."""
@@ -128,7 +139,11 @@ class Headers:
 
     def has_any(self, prefix: bytes) -> bool:
         """Tell whether the name of any field begins so; in lower case."""
-        return self._find(b"\n" + prefix, 0) >= 0
+        beginning = b"\n" + prefix
+        names = self._names
+        if names is not None and not names.has_any(beginning) and not self._has_added(beginning):
+            return False
+        return self._find_in_lines(beginning, 0) >= 0
 
     def __contains__(self, name: str) -> bool:
         return self._find(_key(name), 0) >= 0
@@ -146,6 +161,16 @@ class Headers:
 
     def _find(self, key: bytes, start: int) -> int:
         """Return where the next line with a key begins, from the beginning of a line on; negative if there is none."""
+        names = self._names
+        if names is not None and key not in names.keys and not self._has_added(key):
+            return -1
+        return self._find_in_lines(key, start)
+
+    def _has_added(self, beginning: bytes) -> bool:
+        """Tell whether a line may have been added that begins so, or with what `beginning` begins with."""
+        return any(key.startswith(beginning) or beginning.startswith(key) for key in self._added)
+
+    def _find_in_lines(self, key: bytes, start: int) -> int:
         folded = self._folded
         if folded is None:
             folded = self._folded = b"\n" + self._lines.lower()
@@ -168,8 +193,11 @@ class Headers:
         kept.append(self._lines[start:])
         return b"".join(kept)
 
-    def _append(self, lines: bytes) -> None:
+    def _append(self, lines: bytes, key: bytes) -> None:
+        """Append lines that begin with a key, all of them."""
         self._lines += lines
+        if self._names is not None:
+            self._added.append(key)
         if self._folded is not None:
             self._folded += lines.lower()
 
@@ -179,4 +207,6 @@ class Headers:
 
 
 def _line(name: str, value: str) -> bytes:
-    return b"%b%b\r\n" % (_begin(name), checked_value(value).encode("latin-1"))
+    # As `checked_value` does, without the call of interpreted code that it costs.
+    checked = value.strip(" \t") if value.isascii() and value.isprintable() else checked_value(value)
+    return b"%b%b\r\n" % (_begin(name), checked.encode("latin-1"))

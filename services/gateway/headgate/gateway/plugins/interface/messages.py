@@ -37,12 +37,16 @@ _NO_CLAIMS: Mapping[bytes, bytes] = MappingProxyType({})
 _COMMON_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"})
 DOT_SEGMENTS = "the path has got dot segments by a rewrite"
 _METHOD = re.compile(TOKEN.decode() + "++")
-_ID = re.compile("[!-~]++")
 _BAD_ID = "the request id is empty, or has characters that are no visible ASCII"
 _TARGET = re.compile(r"\*|/[\x21\x22\x24-\x7e]*+")
 
 
 _NO_BODY = NoBody()
+
+
+def _is_id(text: str) -> bool:
+    """Tell whether a text is visible ASCII, at least a character of it."""
+    return text.isascii() and text.isprintable() and " " not in text and text != ""
 
 
 def _gained_dot_segments(before: str, after: str) -> bool:
@@ -203,7 +207,7 @@ class Request:
             return DOT_SEGMENTS
         if self.upstream_host is not None and not HOST.fullmatch(self.upstream_host.encode("latin-1", "replace")):
             return "the host is no host"
-        if not _ID.fullmatch(self.id):
+        if not _is_id(self.id):
             return _BAD_ID
         return ""
 
@@ -211,7 +215,7 @@ class Request:
         """Say the same of what plugins have changed since it was made: the rest was checked when it was read."""
         if self.upstream_host is not None or self.method not in _COMMON_METHODS or self.is_target_changed:
             return self.fault()
-        return "" if self.id is self._given_id or _ID.fullmatch(self.id) else _BAD_ID
+        return "" if self.id is self._given_id or _is_id(self.id) else _BAD_ID
 
     def begin_again(self, original_target: str, routings: int, variables: dict[str, object]) -> None:
         """Go on as a request that has had other routes."""

@@ -1,21 +1,14 @@
-"""What limits count by, and where the counts are."""
+"""Where the counts of limits are, and what is answered where they are reached."""
 
 from collections import OrderedDict
 from typing import Generic, TypeVar
 
-from headgate.common.plugins.client_address import ClientAddressConfig
-from headgate.common.plugins.limits.limits import KeyType, LimitConfig, LimitKeyConfig
+from headgate.common.plugins.limits.limits import LimitConfig, LimitKeyConfig
 from headgate.gateway.model.addresses import NetworkSet
 from headgate.gateway.plugins.interface import PluginServices, Request, Response
-from headgate.gateway.plugins.interface.variables import variable
-from headgate.gateway.plugins.kit.client_addresses import AddressReader
-from headgate.gateway.plugins.kit.patterns import Template
 
 MAX_KEYS = 100_000
 """Keys that one limit remembers in one worker; beyond them the one not seen for longest is forgotten."""
-
-_NO_ADDRESS = "-"
-"""What requests without the address that counts are counted by."""
 
 T = TypeVar("T")
 
@@ -51,32 +44,13 @@ class Keyed(Generic[T]):
         return len(self._states)
 
 
-class KeyReader:
-    """Reads from a request what a limit counts by."""
+class Held(Generic[T]):
+    """Holds a compiled object where something is shared, which is held weakly: compiled objects cannot be."""
 
-    __slots__ = ("_address", "_is_optional", "_kind", "_template", "_text")
+    __slots__ = ("__weakref__", "it")
 
-    def __init__(
-        self, text: str, kind: KeyType, *, is_optional: bool = False, client: ClientAddressConfig | None = None
-    ) -> None:
-        """Take a key; an optional one is None for a request that has nothing of it, and an address goes before it."""
-        self._address = AddressReader(client) if client is not None else None
-        self._text = text.removeprefix("$") if kind == "var" else text
-        self._kind = kind
-        self._template = Template(text)
-        self._is_optional = is_optional
-
-    def read(self, request: Request) -> str | None:
-        """Return the key; the client's address where the request has nothing of it, as Apache APISIX does."""
-        if self._address is not None:
-            return self._address.read(request) or _NO_ADDRESS
-        if self._is_optional:
-            return self._template.render_known(request)
-        if self._kind == "constant":
-            return self._text
-        if self._kind == "var":
-            return variable(request, self._text) or request.client
-        return self._template.render(request).strip() or request.client
+    def __init__(self, it: T) -> None:
+        self.it = it
 
 
 def rejection(config: LimitConfig, reason: str) -> Response:

@@ -8,6 +8,7 @@ from typing import Final
 
 from headgate.gateway.proxy.heads.body_fields import BodyFields, read_pairs, read_values
 from headgate.gateway.proxy.heads.head import RequestFields
+from headgate.gateway.proxy.heads.shape import FieldNames
 
 _BLANKS: Final = b" \t"
 _ENDING_HERE: Final = frozenset(
@@ -46,6 +47,7 @@ class RequestFacts:
         "host",
         "lines",
         "method",
+        "names",
         "path",
         "peer",
         "query",
@@ -61,6 +63,8 @@ class RequestFacts:
         self.target = target
         self.lines = lines
         self.client = client
+        self.names: FieldNames | None = None
+        """Which names the lines may have; None where that is not known."""
         self.peer = client
         """Address of who is connected, without port: the client, or a trusted proxy."""
         cut = target.find(b"?")
@@ -93,6 +97,7 @@ class RequestFacts:
     def change_lines(self, lines: bytes) -> None:
         """Look at other header lines from now on; what is known of the request besides stays known."""
         self.lines = lines
+        self.names = None
         self._folded = b""
         self._cookies = None
 

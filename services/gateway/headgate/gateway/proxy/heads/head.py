@@ -6,7 +6,7 @@ from headgate.gateway.proxy.heads.cutting import Fields, cut_fields
 
 if TYPE_CHECKING:
     from headgate.gateway.proxy.config import ProxyConfig
-    from headgate.gateway.proxy.heads.shape import Shape
+    from headgate.gateway.proxy.heads.shape import FieldNames, Shape
 
 _NO_OPTIONS: Final[frozenset[bytes]] = frozenset()
 _NO_FIELDS: Final[Fields] = ((), ())
@@ -16,7 +16,7 @@ _NO_LINES: Final[list[bytes]] = []
 class Head:
     """What heads of requests and answers have in common."""
 
-    __slots__ = ("chunked", "content_length", "lines", "lists_fields", "options", "shape", "upgrade")
+    __slots__ = ("_written", "chunked", "content_length", "lines", "lists_fields", "options", "shape", "upgrade")
 
     def __init__(self) -> None:
         self.lines = b""
@@ -32,6 +32,17 @@ class Head:
         """The one protocol that Upgrade names, lower case."""
         self.shape: Shape | None = None
         """Of the lines as they came, if it is remembered."""
+        self._written = b""
+
+    def take_lines(self, lines: bytes) -> None:
+        """Set lines that were written by the shape of this head."""
+        self.lines = self._written = lines
+
+    @property
+    def names(self) -> "FieldNames | None":
+        """Which names the lines may have; None where that is not known, as somebody has put others in their place."""
+        shape = self.shape
+        return shape.names if shape is not None and self.lines is self._written else None
 
 
 class RequestFields(Head):

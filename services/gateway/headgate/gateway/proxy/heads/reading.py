@@ -36,7 +36,7 @@ def read_request_head(
         fields.agent = shape.value(lines, shape.agent)
     if shape.referer >= 0:
         fields.referer = shape.value(lines, shape.referer)
-    fields.lines = shape.write_lines(fields, lines)
+    fields.take_lines(shape.write_lines(fields, lines))
     _check_framing(fields)
     return fields
 
@@ -52,7 +52,7 @@ def read_request_fields(found: Fields, max_count: int, rules: RequestRules = ALL
         fields.agent = values[shape.agent]
     if shape.referer >= 0:
         fields.referer = values[shape.referer]
-    fields.lines = shape.write(fields, values)
+    fields.take_lines(shape.write(fields, values))
     _check_framing(fields)
     return fields
 
@@ -79,7 +79,7 @@ def read_answer_head(lines: list[bytes], shape: Shape | None, max_count: int) ->
     answer = AnswerHead(status, minor)
     if shape is None:
         return _read_answer(answer, status_line, cut_fields(lines[1:-1]), max_count)
-    answer.lines = status_line + shape.write_lines(answer, lines)
+    answer.take_lines(status_line + shape.write_lines(answer, lines))
     return _check_answer(answer, shape)
 
 
@@ -91,7 +91,7 @@ def read_answer_fields(status: int, phrase: bytes, found: Fields, max_count: int
 def _read_answer(answer: AnswerHead, status_line: bytes, found: Fields, max_count: int) -> AnswerHead:
     names, values = found
     shape = _ANSWER_SHAPES.get(names) or new_shape(names, max_count, 502, _ANSWER_SHAPES, answer_taker)
-    answer.lines = status_line + shape.write(answer, values)
+    answer.take_lines(status_line + shape.write(answer, values))
     return _check_answer(answer, shape)
 
 

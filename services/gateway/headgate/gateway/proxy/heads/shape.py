@@ -14,6 +14,40 @@ _REMEMBERED_SHAPES: Final = 1024
 _REMEMBERED_BYTES: Final = 2048
 """Of names in one shape; with the number of shapes this bounds what a hostile client can make us remember."""
 _SPACE: Final = 0x20
+_REMEMBERED_BEGINNINGS: Final = 64
+"""Of names; plugins ask for those that their configurations have."""
+_FORWARDED: Final = frozenset(
+    {
+        b"\nx-forwarded-for:",
+        b"\nx-forwarded-host:",
+        b"\nx-forwarded-port:",
+        b"\nx-forwarded-proto:",
+        b"\nx-real-ip:",
+    }
+)
+"""What requests get besides, where nothing special is to be said of their origin (`forward.forwarded_lines`)."""
+
+
+class FieldNames:
+    """Which names a head may have: where one is not among them, its lines need not be searched.
+
+    Names stand as keys, a line feed before and a colon behind, in lower case: so they are found in lines, too.
+    """
+
+    __slots__ = ("_beginnings", "keys")
+
+    def __init__(self, beginnings: list[bytes]) -> None:
+        self.keys = _FORWARDED | {b"\n%b:" % beginning[:-2].lower() for beginning in beginnings}
+        self._beginnings: dict[bytes, bool] = {}
+
+    def has_any(self, beginning: bytes) -> bool:
+        """Tell whether the key of any name begins so."""
+        found = self._beginnings.get(beginning)
+        if found is None:
+            found = any([key.startswith(beginning) for key in self.keys])
+            if len(self._beginnings) < _REMEMBERED_BEGINNINGS:
+                self._beginnings[beginning] = found
+        return found
 
 
 class Shape:
@@ -28,6 +62,7 @@ class Shape:
 
     __slots__ = (
         "_beginnings",
+        "_names",
         "_pick_lines",
         "_plain",
         "_specials",
@@ -47,6 +82,7 @@ class Shape:
         # The empty line behind the fields makes the last of them end with a CRLF when they are joined.
         lines = [position + 1 for position in (*plain, len(names))]
         self._pick_lines: Callable[[list[bytes]], tuple[bytes, ...]] = itemgetter(*lines) if plain else lambda lines: ()
+        self._names: FieldNames | None = None
         self.is_remembered = False
         """It is found again by its names."""
         lower = [name.lower() for name in names]
@@ -54,6 +90,14 @@ class Shape:
         self.referer = lower.index(b"referer") if b"referer" in lower else -1
         self.has_date = b"date" in lower
         self.has_server = b"server" in lower
+
+    @property
+    def names(self) -> FieldNames:
+        """Which names the lines have that are written of such a head, and those that the gateway adds to a request."""
+        names = self._names
+        if names is None:
+            names = self._names = FieldNames(self._beginnings)
+        return names
 
     def write(self, target: Head, values: tuple[bytes, ...]) -> bytes:
         """Hand special fields to their takers, and write the others anew in their order."""

@@ -16,7 +16,8 @@ from headgate.gateway.plugins.built_in.ai.model_requests import GATES
 from headgate.gateway.plugins.built_in.ai.token_windows import Filling, TokenWindows, header_lines
 from headgate.gateway.plugins.built_in.ai.usage import Usage
 from headgate.gateway.plugins.interface import Plugin, PluginServices, Request, Response
-from headgate.gateway.plugins.kit.keyed import KeyReader, exempted, not_counted, rejection
+from headgate.gateway.plugins.kit.key_reader import KeyReader
+from headgate.gateway.plugins.kit.keyed import exempted, not_counted, rejection
 from headgate.gateway.plugins.kit.numbers import BadNumber, NumberReader
 
 _PREFIX: Final = "X-AI-RateLimit"

@@ -13,7 +13,8 @@ from headgate.common.errors import StoreError
 from headgate.common.plugins.limits.limits import LimitConnConfig
 from headgate.gateway.counting.tally import Tally
 from headgate.gateway.plugins.interface import Plugin, PluginServices, Request, Response
-from headgate.gateway.plugins.kit.keyed import KeyReader, counted_as, exempted, not_counted, rejection
+from headgate.gateway.plugins.kit.key_reader import KeyReader
+from headgate.gateway.plugins.kit.keyed import counted_as, exempted, not_counted, rejection
 from headgate.gateway.plugins.kit.numbers import BadNumber, NumberReader
 
 _HELD = "limit-conn.held"

@@ -7,14 +7,16 @@ seconds at any time.
 import functools
 import math
 import os.path
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import ClassVar, Final
 
 from headgate.common.errors import StoreError
 from headgate.common.plugins.limits.limits import LimitCountConfig
+from headgate.gateway.counting.peers import Peers
 from headgate.gateway.plugins.built_in.limits.windows import WINDOWS, Quota, Windows
 from headgate.gateway.plugins.interface import Headers, Plugin, PluginConfig, PluginServices, Request, Response
-from headgate.gateway.plugins.kit.keyed import KeyReader, exempted, not_counted, rejection
+from headgate.gateway.plugins.kit.key_reader import KeyReader
+from headgate.gateway.plugins.kit.keyed import Held, exempted, not_counted, rejection
 from headgate.gateway.plugins.kit.numbers import BadNumber, NumberReader
 
 _QUOTA: Final = "limit-count.quota"
@@ -32,17 +34,21 @@ def _headers_of(prefix: str) -> _Headers:
     return f"{prefix}-Limit", f"{prefix}-Remaining", f"{prefix}-Reset"
 
 
+def _hold(make: Callable[[Peers | None, str], Windows], peers: Peers | None, name: str) -> Held[Windows]:
+    return Held(make(peers, name))
+
+
 class _Rule:
     """One limit with its counts."""
 
     def __init__(
-        self, count: int | str, window_s: float | str, key: KeyReader, headers: _Headers, windows: Windows
+        self, count: int | str, window_s: float | str, key: KeyReader, headers: _Headers, windows: Held[Windows]
     ) -> None:
-        self.windows = windows
+        self.windows = windows.it
+        self._held = windows
         self.headers = headers
         self._prefix = os.path.commonprefix([name.lower() for name in headers]).encode()  # noqa: RUF071 - no paths
-        names = tuple(name.replace("%", "%%").encode() for name in headers)
-        self._lines = b"%b: %%d\r\n%b: %%d\r\n%b: %%d\r\n" % names
+        self._limit, self._left, self._reset = [b"%b: " % name.encode() for name in headers]
         self._count = NumberReader(count)
         self._window_s = NumberReader(window_s)
         self._key = key
@@ -60,7 +66,8 @@ class _Rule:
 
     def lines(self, quota: Quota) -> bytes:
         """Write what is left as header lines."""
-        return self._lines % quota[1:]
+        _, limit, left, reset_s = quota
+        return b"%b%d\r\n%b%d\r\n%b%d\r\n" % (self._limit, limit, self._left, left, self._reset, reset_s)
 
     def tell(self, lines: bytes, headers: Headers) -> None:
         """Put such lines into a head."""
@@ -82,6 +89,7 @@ class LimitCount(Plugin[LimitCountConfig]):
         self._identity = f"group|{services.owner}|{config.group}" if config.group else f"route|{services.scope}"
         self._rules = self._make_rules()
         self._clock = services.clock
+        self._tells = config.show_limit_quota_header
 
     def _make_rules(self) -> list[_Rule]:
         config = self.config
@@ -105,8 +113,8 @@ class LimitCount(Plugin[LimitCountConfig]):
     ) -> _Rule:
         kind = self.config.window_type
         state_key = (self.name, self._identity, kind, count, window_s, text, headers[0])
-        make = functools.partial(WINDOWS[kind], self.services.peers, repr(state_key))
-        windows: Windows = self.services.shared.get(state_key, make)
+        make = functools.partial(_hold, WINDOWS[kind], self.services.peers, repr(state_key))
+        windows = self.services.shared.get(state_key, make)
         return _Rule(count, window_s, key, headers, windows)
 
     def on_request(self, request: Request) -> Response | Awaitable[Response | None] | None:
@@ -143,7 +151,7 @@ class LimitCount(Plugin[LimitCountConfig]):
         return self._judge(request, quotas)
 
     def _judge(self, request: Request, quotas: list[tuple[_Rule, Quota]]) -> Response | None:
-        if self.config.show_limit_quota_header:
+        if self._tells:
             request.variables[_QUOTA] = [(rule, rule.lines(quota)) for rule, quota in quotas]
         for _, quota in quotas:
             if not quota[0]:

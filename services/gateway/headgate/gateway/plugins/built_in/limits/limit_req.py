@@ -15,7 +15,8 @@ from headgate.common.plugins.limits.limits import LimitReqConfig
 from headgate.gateway.counting.peers import Peers
 from headgate.gateway.plugins.interface import Plugin, PluginConfig, PluginServices, Request, Response
 from headgate.gateway.plugins.kit.durations import duration_text
-from headgate.gateway.plugins.kit.keyed import Keyed, KeyReader, counted_as, exempted, not_counted, rejection
+from headgate.gateway.plugins.kit.key_reader import KeyReader
+from headgate.gateway.plugins.kit.keyed import Keyed, counted_as, exempted, not_counted, rejection
 
 
 class _Bucket:

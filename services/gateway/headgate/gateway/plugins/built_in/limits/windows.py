@@ -6,10 +6,11 @@ happens.
 """
 
 import math
+from collections import OrderedDict
 from collections.abc import Callable
 
 from headgate.gateway.counting.peers import Peers
-from headgate.gateway.plugins.kit.keyed import Keyed
+from headgate.gateway.plugins.kit.keyed import MAX_KEYS
 
 Quota = tuple[bool, int, int, int]
 """What a limit says of a request that it has counted: whether it is within, the limit, what is left, and the seconds
@@ -26,7 +27,15 @@ class _Window:
         self.place = place
 
 
-class FixedWindows:
+class Windows:
+    """Windows by key."""
+
+    def take(self, key: str, limit: int, window_s: float, now: float) -> Quota:
+        """Count a request if that keeps the limit, and say how it stands."""
+        raise NotImplementedError
+
+
+class FixedWindows(Windows):
     """The window of a key begins with its first request.
 
     Args:
@@ -35,7 +44,7 @@ class FixedWindows:
     """
 
     def __init__(self, peers: Peers | None = None, name: str = "") -> None:
-        self._windows: Keyed[_Window] = Keyed()
+        self._windows: OrderedDict[str, _Window] = OrderedDict()
         self._peers = peers
         self._name = name
 
@@ -45,7 +54,11 @@ class FixedWindows:
         peers = self._peers
         if window is None:
             place = 0 if peers is None else peers.place(f"{self._name}\0{key}")
-            window = self._windows.put(key, _Window(place))
+            window = self._windows[key] = _Window(place)
+            if len(self._windows) > MAX_KEYS:
+                self._windows.popitem(last=False)
+        else:
+            self._windows.move_to_end(key)
         if now >= window.ends:
             window.count, window.ends = 0, now + window_s
         elsewhere = 0 if peers is None else _join(window, peers, now)
@@ -77,7 +90,7 @@ class _Slide:
         self.place = place
 
 
-class SlidingWindows:
+class SlidingWindows(Windows):
     """Counted is what came in the last window's length; of the window before its share that lies within.
 
     Args:
@@ -86,7 +99,7 @@ class SlidingWindows:
     """
 
     def __init__(self, peers: Peers | None = None, name: str = "") -> None:
-        self._slides: Keyed[_Slide] = Keyed()
+        self._slides: OrderedDict[str, _Slide] = OrderedDict()
         self._peers = peers
         self._name = name
 
@@ -97,7 +110,11 @@ class SlidingWindows:
         slide = self._slides.get(key)
         if slide is None:
             place = 0 if peers is None else peers.place(f"{self._name}\0{key}")
-            slide = self._slides.put(key, _Slide(current, place))
+            slide = self._slides[key] = _Slide(current, place)
+            if len(self._slides) > MAX_KEYS:
+                self._slides.popitem(last=False)
+        else:
+            self._slides.move_to_end(key)
         if slide.number != current:
             slide.before = slide.count if slide.number == current - 1 else 0
             slide.count, slide.number = 0, current
@@ -125,6 +142,5 @@ def _used_elsewhere(peers: Peers, slide: _Slide, gone: float) -> float:
     return used
 
 
-Windows = FixedWindows | SlidingWindows
 WINDOWS: dict[str, Callable[[Peers | None, str], Windows]] = {"fixed": FixedWindows, "sliding": SlidingWindows}
 """By the type of window."""

@@ -28,11 +28,13 @@ class RequestId(Plugin[RequestIdConfig]):
     def __init__(self, config: RequestIdConfig, services: PluginServices) -> None:
         super().__init__(config, services)
         self._make = _maker(config)
+        self._header_name = config.header_name
         self._is_own = config.header_name.lower() == "x-request-id"
+        self._tells = config.include_in_response
 
     def on_request(self, request: Request) -> None:
         """Keep the name that the client gave, or make one."""
-        name = self.config.header_name
+        name = self._header_name
         if self._is_own:
             if not request.is_id_given:
                 request.id = self._make()
@@ -45,12 +47,8 @@ class RequestId(Plugin[RequestIdConfig]):
     def on_response(self, request: Request, response: Response) -> None:
         """Tell the client."""
         made = request.variables.get("request-id")
-        if (
-            self.config.include_in_response
-            and isinstance(made, str)
-            and self.config.header_name not in response.headers
-        ):
-            response.headers.add(self.config.header_name, made)
+        if self._tells and isinstance(made, str) and self._header_name not in response.headers:
+            response.headers.add(self._header_name, made)
 
 
 def _maker(config: RequestIdConfig) -> Callable[[], str]:
