@@ -74,7 +74,7 @@ def test_consumers_stay_while_there_is_room() -> None:
 def test_routes_that_are_gone_take_their_consumers_along_and_make_room() -> None:
     stats = counting(1)
     asked(stats, "jack", route="h|old")
-    stats.forget(["h|old"])
+    stats.forget([("h|old", "up")])
     asked(stats, "jack", route="h|new")
     assert shown(stats) == {("h|new", "jack"): 1}
 

@@ -195,7 +195,7 @@ def test_forgotten_routes_leave_no_counters() -> None:
     stats = ProxyStats()
     stats.of_route(Named("h|r"), "")
     stats.of_route(Named("h|kept"), "")
-    stats.forget(["h|r"])
+    stats.forget([("h|r", "up")])
     assert list(stats.routes) == [("h|kept", "up")]
 
 

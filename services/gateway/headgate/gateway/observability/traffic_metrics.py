@@ -6,7 +6,6 @@ traffic run in between, rather than all at once.
 
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
@@ -229,13 +228,16 @@ class _Endpoint:
         return total
 
 
-def gone_routes(counted: Iterable[str], hosts: "Mapping[bytes, CompiledHost]") -> Iterator[list[str]]:
-    """Yield, host by host, the names of routes that are counted and not in the table.
+def gone_routes(counted: Iterable[tuple[str, str]], hosts: "Mapping[bytes, CompiledHost]") -> Iterator[tuple[str, str]]:
+    """Yield which of some pairs of route and upstream are counted for routes that are not in the table.
 
     What has no `|` in its name is no route of a table, and stays.
     """
-    names = sorted({name for name in counted if "|" in name})
-    for host, of_host in groupby(names, lambda name: name.partition("|")[0]):
-        compiled = hosts.get(host.encode())
-        there = {route.name for _, route in compiled.routes} if compiled is not None else set()
-        yield [name for name in of_host if name not in there]
+    there: dict[str, set[str]] = {}
+    for name, upstream in counted:
+        host, bar, _ = name.partition("|")
+        if bar and host not in there:
+            compiled = hosts.get(host.encode())
+            there[host] = {route.name for _, route in compiled.routes} if compiled is not None else set()
+        if bar and name not in there[host]:
+            yield name, upstream

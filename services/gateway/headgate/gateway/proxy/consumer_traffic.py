@@ -4,7 +4,6 @@ Only metrics under the names of Apache APISIX have consumers, so only with these
 request's plugins counts, not the end of every request: a route without plugins costs nothing.
 """
 
-from collections.abc import Collection
 from typing import Final
 
 from headgate.gateway.proxy.traffic import RouteTraffic, Traffic
@@ -91,15 +90,12 @@ class ConsumerTraffic:
                     self._shown -= 1
                 traffic.reviewed = requests
 
-    def forget(self, routes: Collection[str]) -> None:
-        """Drop what is counted of routes that are gone."""
-        for key in [key for key in self._routes if key[0] in routes]:
-            self._drop(key)
-
     def fold(self, of: RouteTraffic) -> None:
         """Drop what is counted of a route and upstream that are shown with others from now on."""
-        if (of.route, of.upstream) in self._routes:
-            self._drop((of.route, of.upstream))
+        self.forget((of.route, of.upstream))
 
-    def _drop(self, key: tuple[str, str]) -> None:
-        self._shown -= len(self._routes.pop(key).shown)
+    def forget(self, key: tuple[str, str]) -> None:
+        """Drop what is counted of a route and upstream, as one of them is gone."""
+        consumers = self._routes.pop(key, None)
+        if consumers is not None:
+            self._shown -= len(consumers.shown)

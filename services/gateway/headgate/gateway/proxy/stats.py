@@ -5,7 +5,7 @@ object in which they are counted, and an increment is one store. One process has
 loop only; other threads may read.
 """
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from headgate.gateway.proxy.exchange.buffers import body_budget
@@ -175,12 +175,12 @@ class ProxyStats:
                 some.add(traffic, is_routed=is_routed)
         return some, everything
 
-    def forget(self, routes: Collection[str]) -> None:
-        """Drop what is counted of routes that are gone."""
-        for key in [key for key in self.routes if key[0] in routes]:
+    def forget(self, gone: Iterable[tuple[str, str]]) -> None:
+        """Drop what is counted of routes that are gone, by route and upstream."""
+        for key in gone:
             self.folded -= self.routes.pop(key).others is not None
-        if self.consumers is not None:
-            self.consumers.forget(routes)
+            if self.consumers is not None:
+                self.consumers.forget(key)
 
     def refused(self, status: int, routed: bool) -> None:
         """Count one answer of our own, or one that we cut off."""
