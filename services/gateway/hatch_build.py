@@ -72,6 +72,7 @@ OFTEN_USED = (
 OTHERS = (
     "balancing/maglev",
     "balancing/round_robin",
+    "model/persistent_map",
     "observability/access_log",
     "table/path_index",
     "table/routers",

@@ -103,6 +103,51 @@ def test_an_endpoint_change_compiles_one_upstream_and_no_host() -> None:
     assert compiler.table.hosts is hosts
 
 
+def test_the_table_before_goes_on_finding_what_it_had() -> None:
+    image, compiler = TableImage(entry("host", number, 1) for number in range(3000)), new_compiler()
+    load(compiler, image, (1, 1))
+    before = compiler.table
+    assert before is not None
+    image.put(host("h1.com", route("/new")))
+    image.discard("hosts", "h2.com")
+    image.put(entry("host", 3000, 1))
+    load(compiler, image, (1, 2))
+    after = compiler.table
+    assert after is not None
+    for table, expected in ((before, [True, True, False]), (after, [False, False, True])):
+        asked = [(b"h1.com", b"/old"), (b"h2.com", b"/"), (b"h3000.com", b"/")]
+        assert [table.match(*request, PLAIN) is not None for request in asked] == expected
+    assert (len(before.hosts), len(after.hosts)) == (3000, 3000)
+
+
+def test_an_update_that_is_dropped_leaves_the_table_as_it_was() -> None:
+    image, compiler = TableImage([entry("host", 1, 1)]), new_compiler()
+    load(compiler, image, (1, 1))
+    image.put(host("h1.com", route("/new")))
+    image.put(entry("host", 2, 1))
+    manifest, chunks = publish(image, (1, 2))
+    update = compiler.stage(manifest.version, manifest.chunks)
+    for name in update.needed:
+        list(update.add(name, {chunk.digest: chunk.content for chunk in chunks}[name.digest]))
+    list(update.prepare())
+    assert compiler.table is not None
+    assert [compiler.table.match(host_name, b"/x", PLAIN) is not None for host_name in (b"h1.com", b"h2.com")] == [
+        True,
+        False,
+    ]
+
+
+def test_of_two_any_depth_hosts_the_one_that_stays_takes_requests() -> None:
+    image, compiler = TableImage([host("**.one.com"), host("**.two.com")]), new_compiler()
+    load(compiler, image, (1, 1))
+    image.discard("hosts", "**.one.com")
+    image.put(host("**.two.com", route("/new")))
+    load(compiler, image, (1, 2))
+    assert compiler.table is not None
+    asked = [(b"a.b.one.com", b"/"), (b"a.b.two.com", b"/new"), (b"a.b.two.com", b"/old")]
+    assert [compiler.table.match(*request, PLAIN) is not None for request in asked] == [False, True, False]
+
+
 def test_a_request_that_holds_a_route_sees_new_endpoints() -> None:
     image = TableImage([entry("host", 1, 1), entry("upstream", 1, 1)])
     compiler = new_compiler()

@@ -1,6 +1,8 @@
 """Virtual hosts on listeners: host patterns, isolation on one port, and which host order a listener has."""
 
+import gc
 import logging
+import weakref
 
 import pytest
 from hypothesis import given
@@ -13,7 +15,9 @@ from fakes.gateway.winners import explained, table_of, winner
 from headgate.common.table import (
     HostKey,
     Listener,
+    ListenerDefaults,
     TableEntry,
+    Timeouts,
     VirtualHost,
 )
 from headgate.common.table.hosts import MAX_HOST_PATTERN, MAX_HOST_PATTERNS
@@ -28,6 +32,7 @@ from headgate.gateway.table.listener_ports import (
     own_ports,
     plan_listeners,
 )
+from headgate.gateway.table.route import CompiledRoute
 from headgate.gateway.table.view import CompilerView, EntryView
 
 SHOPS = r"~^shop-[0-9]+\.foo\.com$"
@@ -321,3 +326,48 @@ def test_both_views_explain_alike_with_listeners() -> None:
     for asked in ("a.foo.com", "b.foo.com", "foo.com"):
         by_table = explain(CompilerView(compiler), "GET", asked, "/a")
         assert by_table.model_copy(update={"version": ""}) == explained(ISOLATED, asked, "/a")
+
+
+# Defaults
+
+
+def test_of_a_listener_with_defaults_only_what_changed_is_compiled_again() -> None:
+    on_it = listener("a", port=80, defaults=ListenerDefaults(timeouts=Timeouts(read_s=7.0)))
+    image = TableImage([on_it, *(host(f"{number}.com", on=("a",)) for number in range(60))])
+    compiler = new_compiler()
+    load(compiler, image, (1, 1))
+    before = {name: found_at(compiler, name) for name in ("1.com", "2.com", "3.com")}
+    image.put(host("1.com", route("/new"), on=("a",)))
+    image.discard("hosts", str(HostKey("2.com", ("a",))))
+    image.put(host("new.com", on=("a",)))
+    load(compiler, image, (1, 2))
+    assert found_at(compiler, "3.com") is before["3.com"]
+    assert found_at(compiler, "1.com", "/old") is found_at(compiler, "2.com") is None
+    changed = (found_at(compiler, "1.com", "/new"), found_at(compiler, "3.com"), found_at(compiler, "new.com"))
+    assert [found.read_timeout_s for found in changed if found is not None] == [7.0] * 3
+
+
+def test_a_route_that_a_listener_leaves_as_it_is_goes_with_its_host() -> None:
+    defaults = ListenerDefaults(timeouts=Timeouts(read_s=7.0))
+    own = route("/").model_copy(update={"timeouts": Timeouts(read_s=1.0)})
+    image = TableImage([listener("a", port=80, defaults=defaults), host("1.com", own, on=("a",))])
+    compiler = new_compiler()
+    load(compiler, image, (1, 1))
+    found = found_at(compiler, "1.com")
+    assert found is found_at(compiler, "1.com")
+    assert found is not None
+    gone = weakref.ref(found)
+    image.discard("hosts", str(HostKey("1.com", ("a",))))
+    load(compiler, image, (1, 2))
+    del found
+    gc.collect()
+    assert gone() is None
+
+
+def found_at(compiler: TableCompiler, name: str, path: str = "/") -> CompiledRoute | None:
+    """Return the route of a request on port 80."""
+    assert compiler.table is not None
+    router = compiler.table.router(ListenerPort("", 80, "http"))
+    found = router.match(name.encode(), path.encode(), PLAIN) if router is not None else None
+    assert found is None or isinstance(found, CompiledRoute)
+    return found

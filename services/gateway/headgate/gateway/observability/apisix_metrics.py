@@ -5,7 +5,7 @@ of these labels is empty: a dashboard that takes all of them shows everything.
 """
 
 import socket
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ from headgate.gateway.proxy.stats import ProxyStats
 from headgate.gateway.proxy.traffic import LATENCY_BOUNDS_S, RouteTraffic, Traffic
 
 if TYPE_CHECKING:
+    from headgate.gateway.model.persistent_map import PersistentMap
     from headgate.gateway.table.compile import CompiledHost
 
 _BOUNDS_MS = (*(f"{bound * 1000:g}" for bound in LATENCY_BOUNDS_S), "+Inf")
@@ -37,7 +38,7 @@ class ApisixFamilies:
     """
 
     def __init__(
-        self, stats: ProxyStats, endpoints: EndpointFamilies, hosts: "Callable[[], Mapping[bytes, CompiledHost]]"
+        self, stats: ProxyStats, endpoints: EndpointFamilies, hosts: "Callable[[], PersistentMap[bytes, CompiledHost]]"
     ) -> None:
         self._stats = stats
         self._endpoints = endpoints

@@ -19,6 +19,7 @@ from headgate.gateway.proxy.stats import MAX_SERIES, OTHER_ROUTES, ProxyStats
 from headgate.gateway.proxy.traffic import LATENCY_BOUNDS_S, Traffic
 
 if TYPE_CHECKING:
+    from headgate.gateway.model.persistent_map import PersistentMap
     from headgate.gateway.table.compile import CompiledHost
 
 _BOUNDS = (*map(str, LATENCY_BOUNDS_S), "+Inf")
@@ -228,7 +229,9 @@ class _Endpoint:
         return total
 
 
-def gone_routes(counted: Iterable[tuple[str, str]], hosts: "Mapping[bytes, CompiledHost]") -> Iterator[tuple[str, str]]:
+def gone_routes(
+    counted: Iterable[tuple[str, str]], hosts: "PersistentMap[bytes, CompiledHost]"
+) -> Iterator[tuple[str, str]]:
     """Yield which of some pairs of route and upstream are counted for routes that are not in the table.
 
     What has no `|` in its name is no route of a table, and stays.

@@ -9,8 +9,10 @@ A gateway that holds a part of its table keeps some entries of a chunk and forge
 the chunk again if it comes to need one of those.
 """
 
+import itertools
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import is_not
 from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
@@ -19,6 +21,7 @@ from headgate.common.errors import DecodeError
 from headgate.common.snapshot import ENTRY_LIMIT, ChunkName, compress, decompress, digest_of
 from headgate.common.table import Entry
 from headgate.common.trie import key_bits
+from headgate.gateway.model.persistent_map import PersistentMap
 from headgate.gateway.model.steps import Steps
 
 E = TypeVar("E", bound=Entry)
@@ -106,7 +109,7 @@ class ChunkSet(Generic[E, C]):
     def __init__(self, entry_type: type[E], compile_entry: CompileEntry[C]) -> None:
         self.entry_type = entry_type
         self.compile_entry = compile_entry
-        self.held: Mapping[str, HeldChunk[C]] = {}
+        self.held: PersistentMap[str, HeldChunk[C]] = PersistentMap.of({})
         """By digest."""
         self.names: Sequence[ChunkName] = ()
         """As the manifest has them."""
@@ -154,9 +157,9 @@ class ChunkStage(Generic[E, C]):
         self.needed: tuple[ChunkName, ...] = ()
         """Chunks to `add`."""
         if names != chunks.names:  # most revisions change one kind, and share the names of all others
-            held, wanted = chunks.held, {name.digest: name for name in names}
-            self._vanishing = {digest: held[digest] for digest in held.keys() - wanted.keys()}
-            self.needed = tuple(wanted[digest] for digest in sorted(wanted.keys() - held.keys()))
+            before, after = _differing(chunks.names, names)
+            self._vanishing = {digest: chunks.held[digest] for digest in before.keys() - after.keys()}
+            self.needed = tuple(after[digest] for digest in sorted(after.keys() - before.keys()))
 
     @property
     def is_changed(self) -> bool:
@@ -310,10 +313,16 @@ class ChunkStage(Generic[E, C]):
 
     def raw_entries(self, keys: Collection[str]) -> Iterator[tuple[str, bytes]]:
         """Yield some of the entries that are there once this is current, encoded, with their keys."""
-        for chunk in self._present().values():
-            if not chunk.compiled.keys().isdisjoint(keys):
+        missing = set(keys)
+        # Most of them are asked for because they are new.
+        for chunk in itertools.chain(self._staged.values(), self._present().values()):
+            if not missing:
+                return
+            found = missing & chunk.compiled.keys()
+            if found:
+                missing -= found
                 entries = zip(chunk.compiled, chunk.raw_entries(), strict=True)
-                yield from ((key, raw) for key, raw in entries if key in keys)
+                yield from ((key, raw) for key, raw in entries if key in found)
 
     def commit(self) -> tuple[Mapping[str, C], set[str]]:
         """Make the staged chunks current; return their `outcome`."""
@@ -321,14 +330,31 @@ class ChunkStage(Generic[E, C]):
         self._chunks.held, self._chunks.names = self._present(), self._names
         return outcome
 
-    def _present(self) -> Mapping[str, HeldChunk[C]]:
+    def _present(self) -> PersistentMap[str, HeldChunk[C]]:
         """Return the chunks that are there once this is current."""
         if not self.is_changed:
             return self._chunks.held
-        present = dict(self._chunks.held)
+        present = self._chunks.held.edit()
         for digest in self._vanishing:
-            del present[digest]
-        return present | self._staged
+            present.discard(digest)
+        for digest, chunk in self._staged.items():
+            present.put(digest, chunk)
+        return present.done()
+
+
+def _differing(
+    before: Sequence[ChunkName], after: Sequence[ChunkName]
+) -> tuple[dict[str, ChunkName], dict[str, ChunkName]]:
+    """Return, by digest, the names between those that two tables have in common at both ends.
+
+    Names that did not change are the same objects in most revisions, so that few are left.
+    """
+    most = min(len(before), len(after))
+    head = next(itertools.compress(itertools.count(), map(is_not, before, after)), most)
+    backwards = map(is_not, reversed(before), reversed(after))
+    tail = min(next(itertools.compress(itertools.count(), backwards), most), most - head)
+    rest_before, rest_after = before[head : len(before) - tail], after[head : len(after) - tail]
+    return {name.digest: name for name in rest_before}, {name.digest: name for name in rest_after}
 
 
 def _join(entries: Iterable[bytes]) -> bytes:

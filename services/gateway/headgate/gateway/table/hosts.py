@@ -5,18 +5,30 @@ are asked only if none of these takes the host, are looked for by sets of them.
 """
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Generic, TypeVar
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Generic, Protocol, TypeVar
 
 from headgate.common.table.hosts import MAX_HOST_PATTERNS, HostKey, host_name, is_pattern, pattern_order
 from headgate.gateway.errors import BadMatch
 from headgate.gateway.model.patterns import PatternSet, compile_pattern
+from headgate.gateway.model.persistent_map import PersistentMap
 from headgate.gateway.model.steps import Steps
 from headgate.gateway.table.match import PATTERNS_AT_ONCE
 
 _log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+C_co = TypeVar("C_co", covariant=True)
+
+
+class ByName(Protocol[C_co]):
+    """Where hosts are looked up by `host_name`."""
+
+    def get(self, key: bytes, /) -> C_co | None:
+        """Return what has a name; None if nothing does."""
+
+    def __getitem__(self, key: bytes, /) -> C_co:
+        """Return what has a name. Raises KeyError."""
 
 
 class HostPatterns:
@@ -71,7 +83,7 @@ def fault_of_pattern(pattern: str, before: int = 0) -> str:
 
 
 def find_host(
-    hosts: Mapping[bytes, T], host: bytes, *, any_depth: bool = True, patterns: HostPatterns = NO_PATTERNS
+    hosts: ByName[T], host: bytes, *, any_depth: bool = True, patterns: HostPatterns = NO_PATTERNS
 ) -> T | None:
     """Return what takes a host best; `any_depth`: there may be some like `**.foo.com`.
 
@@ -115,14 +127,14 @@ def patterns_taking(host: str, names: Iterable[str]) -> list[str]:
 class HostIndex(Generic[T]):
     """What takes hosts, by host pattern; immutable."""
 
-    __slots__ = ("any_depth", "by_name", "patterns")
+    __slots__ = ("any_depth", "by_name", "deep", "patterns")
 
-    def __init__(
-        self, by_name: Mapping[bytes, T], any_depth: bool | None = None, patterns: HostPatterns = NO_PATTERNS
-    ) -> None:
+    def __init__(self, by_name: PersistentMap[bytes, T], deep: int = 0, patterns: HostPatterns = NO_PATTERNS) -> None:
         self.by_name = by_name
         """By `host_name`."""
-        self.any_depth = any(name.startswith(b"**.") for name in by_name) if any_depth is None else any_depth
+        self.deep = deep
+        """How many are like `**.foo.com`."""
+        self.any_depth = deep > 0
         self.patterns = patterns
 
     def find(self, host: bytes) -> T | None:
@@ -138,17 +150,20 @@ class HostIndex(Generic[T]):
                 yield taken
 
 
-def index_hosts(before: HostIndex[T], by_name: Mapping[bytes, T], touched: Iterable[bytes]) -> Steps[HostIndex[T]]:
+def index_hosts(
+    before: HostIndex[T], by_name: PersistentMap[bytes, T], touched: Collection[bytes]
+) -> Steps[HostIndex[T]]:
     """Return the index of these in steps; only the `touched` names are in or out of it that were not so before.
 
-    Nothing is done for each name: a loop over 10,000 takes milliseconds.
+    Nothing is done for each name that is not touched.
     """
-    deep = [name for name in touched if name.startswith(b"**.")]
-    may_be_last = before.any_depth and any(name not in by_name for name in deep)
-    any_depth = None if may_be_last else before.any_depth or bool(deep)
-    changed = {name for name in touched if name.startswith(b"~")}
-    names = (before.patterns.names - changed) | (changed & by_name.keys())
+    deep = before.deep
+    for name in {name for name in touched if name.startswith(b"**.")}:
+        deep += (name in by_name) - (name in before.by_name)
     patterns = before.patterns
-    if names != patterns.names:
-        patterns = (yield from compile_host_patterns(names)) if names else NO_PATTERNS
-    return HostIndex(by_name, any_depth, patterns)
+    changed = {name for name in touched if name.startswith(b"~")}
+    if changed:
+        names = (patterns.names - changed) | {name for name in changed if name in by_name}
+        if names != patterns.names:
+            patterns = (yield from compile_host_patterns(names)) if names else NO_PATTERNS
+    return HostIndex(by_name, deep, patterns)

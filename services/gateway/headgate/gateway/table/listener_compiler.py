@@ -5,6 +5,7 @@ from functools import partial
 
 from headgate.common.plugins.traffic.redirect import RedirectConfig
 from headgate.common.table import HttpsRedirect, Listener, PathMatch, PathType, PluginUse, Route, VirtualHost
+from headgate.gateway.model.persistent_map import PersistentMap
 from headgate.gateway.model.steps import Steps
 from headgate.gateway.table.backends import Holders, MakeHooks
 from headgate.gateway.table.chunks import ChunkStage, FindPrevious, decode_entry
@@ -59,27 +60,28 @@ class ListenerCompiler:
         self,
         stage: ChunkStage[VirtualHost, CompiledHost],
         listener: CompiledListener,
-        hosts: Mapping[str, CompiledHost],
+        hosts: Mapping[str, CompiledHost | None],
         before: ListenerRoutes | None,
     ) -> Steps[ListenerRoutes]:
-        """Compile the routes that a listener's defaults change, in steps, where host or listener are not as before.
+        """Compile the routes that a listener's defaults change, in steps, of hosts that are not as before.
 
         Args:
             stage: has the entries of the hosts.
             listener: of the table.
-            hosts: the virtual hosts on it, by key.
-            before: its routes in the revision before.
+            hosts: the virtual hosts on it that are new, by key; None: one is gone.
+            before: its routes in the revision before; None: it had none, and `hosts` are all.
         """
-        if before is None or before.listener is not listener:
-            before = ListenerRoutes(listener, {}, {})
+        if before is None:
+            before = ListenerRoutes(listener, PersistentMap.of({}))
         if not listener.has_defaults:
             return before
-        stale = {key for key, host in before.hosts.items() if hosts.get(key) is not host}
-        new = {key for key, host in hosts.items() if before.hosts.get(key) is not host}
-        if not stale and not new:
-            return before
-        changed = {name: route for name, route in before.changed.items() if name.partition("|")[0] not in stale}
+        changed = before.changed.edit()
+        for key in hosts:
+            changed.discard(key)
+        new = {key: host for key, host in hosts.items() if host is not None}
         change = partial(with_defaults, defaults=listener.entry.defaults)
         for key, raw in stage.raw_entries(new):
-            changed |= yield from compile_changed(raw, hosts[key], change, self._holders, self._make_hooks)
-        return ListenerRoutes(listener, hosts, changed)
+            found = yield from compile_changed(raw, new[key], change, self._holders, self._make_hooks)
+            if found:
+                changed.put(key, found)
+        return before.succeed(changed.done())

@@ -7,6 +7,7 @@ from headgate.common.table import OWN_LISTENERS, Listener, own_listener
 from headgate.common.table.hosts import host_name, is_pattern
 from headgate.common.table.listener import AccessLogFormat, ClientConnections, ListenerProtocol
 from headgate.gateway.model.networks import parse_networks
+from headgate.gateway.model.persistent_map import PersistentMap
 from headgate.gateway.model.steps import Steps
 from headgate.gateway.table.hosts import HostIndex, fault_of_pattern, index_hosts
 
@@ -49,7 +50,7 @@ class PortSettings(NamedTuple):
 
 def port_settings(listeners: HostIndex[Listener]) -> PortSettings:
     """Return the settings of a port: of each the first that a listener says."""
-    ordered = list(listeners.by_name.values())
+    ordered = sorted(listeners.by_name.values(), key=lambda each: (each.key not in OWN_LISTENERS, each.key))
     said: dict[str, Any] = {}
     for each in ordered:
         said = each.connections.model_dump(exclude_none=True) | said
@@ -107,7 +108,7 @@ def plan_listeners(listeners: Iterable[Listener], own: OwnPorts) -> Steps[Listen
     planned = {}
     for port, group in ports.items():
         by_name = {host_name(host).encode(): listener for host, listener in group.items()}
-        planned[port] = yield from index_hosts(HostIndex({}), by_name, by_name)
+        planned[port] = yield from index_hosts(HostIndex(PersistentMap.of({})), PersistentMap.of(by_name), by_name)
     return ListenerPlan(planned, problems, {wanted: why for wanted, why in refused.items() if wanted.port})
 
 

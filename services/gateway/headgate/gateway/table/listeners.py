@@ -11,7 +11,7 @@ from headgate.common.plugins.observability.opentelemetry import OpentelemetryCon
 from headgate.common.plugins.route_fields import plugins_as_fields
 from headgate.common.plugins.traffic.proxy_mirror import ProxyMirrorConfig
 from headgate.common.table import Listener, ListenerDefaults, Route, Tracing
-from headgate.gateway.table.compile import CompiledHost
+from headgate.gateway.model.persistent_map import PersistentMap
 from headgate.gateway.table.route import CompiledRoute
 from headgate.gateway.tls.policy import ClientGuard, HostTls, TlsPolicies
 
@@ -84,35 +84,56 @@ class CompiledListener:
         return combined
 
 
+Changed = PersistentMap[str, Mapping[str, CompiledRoute]]
+"""Routes that a listener's defaults made others: by key of the host, then by name."""
+
+
 class ListenerRoutes:
     """The routes on a listener that changes them.
 
     Args:
         listener: of the table.
-        hosts: whose routes were compiled with the listener's defaults, by key.
-        changed: those that became others by it, by name.
+        changed: those that its defaults made others.
+        adapted: those that requests asked for before; the routes of one listener in all revisions share it, as what
+            becomes of a route depends on these two alone. None: as it is.
     """
 
-    __slots__ = ("_adapted", "changed", "hosts", "listener")
+    __slots__ = ("_adapted", "changed", "listener")
 
     def __init__(
-        self, listener: CompiledListener, hosts: Mapping[str, CompiledHost], changed: Mapping[str, CompiledRoute]
+        self,
+        listener: CompiledListener,
+        changed: Changed,
+        adapted: WeakKeyDictionary[CompiledRoute, CompiledRoute | None] | None = None,
     ) -> None:
         self.listener = listener
-        self.hosts = hosts
         self.changed = changed
-        self._adapted: WeakKeyDictionary[CompiledRoute, CompiledRoute] = WeakKeyDictionary()
+        self._adapted = WeakKeyDictionary() if adapted is None else adapted
+
+    def succeed(self, changed: Changed) -> "ListenerRoutes":
+        """Return the routes of the next revision."""
+        return ListenerRoutes(self.listener, changed, self._adapted)
 
     def adapt(self, route: CompiledRoute) -> CompiledRoute:
         """Return a route as requests on this listener have it."""
-        adapted = self._adapted.get(route)
-        if adapted is None:
-            adapted = self.changed.get(route.name, route)
-            guard = self._guard_of(route)
-            if guard is not None and (adapted.policies is None or adapted.policies.guard is None):
-                adapted = adapted.guarded(guard)
-            self._adapted[route] = adapted
+        try:
+            return self._adapted[route] or route
+        except KeyError:
+            adapted = self._make(route)
+            # A value that is its own key would never go.
+            self._adapted[route] = None if adapted is route else adapted
+            return adapted
+
+    def _make(self, route: CompiledRoute) -> CompiledRoute:
+        adapted = self._find_changed(route) or route
+        guard = self._guard_of(route)
+        if guard is not None and (adapted.policies is None or adapted.policies.guard is None):
+            return adapted.guarded(guard)
         return adapted
+
+    def _find_changed(self, route: CompiledRoute) -> CompiledRoute | None:
+        of_host = self.changed.get(route.name.partition("|")[0])
+        return of_host.get(route.name) if of_host is not None else None
 
     def _guard_of(self, route: CompiledRoute) -> ClientGuard | None:
         own = route.policies.guard if route.policies is not None else None
@@ -121,6 +142,6 @@ class ListenerRoutes:
 
     def recount(self, route: CompiledRoute) -> None:
         """Find anew where the requests of a route are counted."""
-        for copied in (self._adapted.get(route), self.changed.get(route.name)):
+        for copied in (self._adapted.get(route), self._find_changed(route)):
             if copied is not None:
                 copied.traffic = None

@@ -5,7 +5,7 @@ send requests by what serves it (`TableUpstreams`).
 """
 
 import random
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,6 +20,7 @@ from headgate.gateway.health.stats import HealthStats
 from headgate.gateway.health.upstreams import UpstreamHealth
 from headgate.gateway.listeners.server import ProxyServer
 from headgate.gateway.model.networks import parse_networks
+from headgate.gateway.model.persistent_map import PersistentMap
 from headgate.gateway.net.destinations import Destinations
 from headgate.gateway.net.dialling import Dialler
 from headgate.gateway.observability.access_log import AccessLog
@@ -93,10 +94,10 @@ class TableParts:
     upstreams: TableUpstreams
     compiler: TableCompiler
 
-    def hosts(self) -> Mapping[bytes, CompiledHost]:
+    def hosts(self) -> PersistentMap[bytes, CompiledHost]:
         """Return the hosts of the table that is served."""
         table = self.compiler.table
-        return table.hosts if table is not None else {}
+        return table.hosts if table is not None else PersistentMap.of({})
 
 
 def make_table(
