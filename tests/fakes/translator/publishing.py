@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from fakes.waiting import until
-from headgate.common.deltas import ClusterAnnouncement, Delta, LogMessage, SyncMarker
+from headgate.common.deltas import AnyDelta, ClusterAnnouncement, Delta, LogMessage, SyncMarker, as_delta
 from headgate.common.errors import StoreUnavailable
 from headgate.common.leadership.leadership import Leadership
 from headgate.common.resources import INGRESS, SECRET, SERVICE, ObjectRef, ResourceKind
@@ -74,16 +74,16 @@ class ObservedLog(MemoryDeltaLog):
         self.reads += 1
         return await super().read_state(cluster)
 
-    async def append(self, delta: Delta, expected_last: int | None = None) -> int:
+    async def append(self, delta: AnyDelta, expected_last: int | None = None) -> int:
         self._check()
         sequence = await super().append(delta, expected_last)
-        self.appended.append(delta)
+        self.appended.append(as_delta(delta))
         if self.loses_answers:
             self.loses_answers = False
             raise StoreUnavailable("no answer")
         return sequence
 
-    async def append_all(self, deltas: Sequence[Delta], expected: Sequence[int] | None = None) -> Sequence[int]:
+    async def append_all(self, deltas: Sequence[AnyDelta], expected: Sequence[int] | None = None) -> Sequence[int]:
         self._check()
         self.batches.append(len(deltas))
         return await super().append_all(deltas, expected)

@@ -20,6 +20,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
+import msgspec
 from pydantic import AwareDatetime, BaseModel, ConfigDict
 
 from headgate.common.errors import DecodeError
@@ -75,7 +76,14 @@ def unescape_token(token: str) -> str:
 
 def delta_subject(ref: ObjectRef) -> str:
     """Subject of an object's deltas: `headgate.delta.<cluster>.<group>.<resource>.<namespace>.<name>`."""
-    return ".".join((DELTA_PREFIX, *map(escape_token, ref)))
+    cluster, group, resource, namespace, name = ref
+    return f"{_kind_subject(cluster, group, resource)}.{escape_token(namespace)}.{escape_token(name)}"
+
+
+@lru_cache(maxsize=4096)
+def _kind_subject(cluster: str, group: str, resource: str) -> str:
+    """Begin the subjects of a kind's objects, of which a list has thousands."""
+    return ".".join((DELTA_PREFIX, *map(escape_token, (cluster, group, resource))))
 
 
 def last_good_subject(ref: ObjectRef, table: str) -> str:
@@ -174,6 +182,57 @@ class Delta(BaseModel):
     def message_id(self) -> str:
         """Identity for the log's deduplication: two watchers of one cluster say the same thing once."""
         return f"{self.ref.cluster}/{self.uid}/{self.resource_version}/{self.operation}"
+
+    @property
+    def body(self) -> bytes:
+        """The object in JSON; empty for a deletion."""
+        return b"" if self.object is None else msgspec.json.encode(self.object)
+
+
+class EncodedDelta(NamedTuple):
+    """A delta as a watcher has it, which keeps objects in JSON: they are sent without being decoded.
+
+    The fields are those of `Delta`, but for `body`.
+    """
+
+    ref: ObjectRef
+    operation: Operation
+    uid: str
+    resource_version: str
+    observed_at: datetime
+    body: bytes = b""
+    """The whole object in JSON; empty for a deletion."""
+    digest: str = ""
+    author: Author | None = None
+    traceparent: str | None = None
+
+    @property
+    def message_id(self) -> str:
+        """As `Delta` has it."""
+        return f"{self.ref.cluster}/{self.uid}/{self.resource_version}/{self.operation}"
+
+    def decoded(self) -> Delta:
+        """Return the delta with its object; nothing is validated, as every value is the watcher's own."""
+        return Delta.model_construct(
+            ref=self.ref,
+            operation=self.operation,
+            uid=self.uid,
+            resource_version=self.resource_version,
+            observed_at=self.observed_at,
+            object=msgspec.json.decode(self.body) if self.body else None,
+            digest=self.digest,
+            author=self.author,
+            traceparent=self.traceparent,
+        )
+
+
+AnyDelta = Delta | EncodedDelta
+"""What the log is given; it gives `Delta` back."""
+
+
+def as_delta(delta: AnyDelta) -> Delta:
+    """Return a delta with its object decoded."""
+    return delta if isinstance(delta, Delta) else delta.decoded()
 
 
 class SyncState(StrEnum):

@@ -13,10 +13,12 @@ from headgate.common.deltas import (
     Author,
     ClusterAnnouncement,
     Delta,
+    EncodedDelta,
     KindName,
     Operation,
     SyncMarker,
     SyncState,
+    as_delta,
 )
 from headgate.common.errors import DecodeError
 from headgate.common.resources import ObjectRef
@@ -151,6 +153,27 @@ def test_announcements_and_markers_survive_with_their_sequence() -> None:
 def test_what_cannot_be_read_is_a_decode_error(subject: str) -> None:
     with pytest.raises(DecodeError):
         decode_message(subject, 1, {}, b"{}")
+
+
+@pytest.mark.parametrize("body", [b'{"a":[1.5,"x"]}', b""])
+def test_a_delta_whose_object_is_encoded_says_the_same_as_one_whose_object_is_not(body: bytes) -> None:
+    ref = ObjectRef("c1", "", "services", "ns", "a.b")
+    operation = Operation.APPLY if body else Operation.DELETE
+    encoded = EncodedDelta(ref, operation, "u/1", "7", NOW, body, "d1", Author("kubectl", NOW), "00-1-2-01")
+    delta = Delta(
+        ref=ref,
+        operation=operation,
+        uid="u/1",
+        resource_version="7",
+        observed_at=NOW,
+        object=json.loads(body) if body else None,
+        digest="d1",
+        author=Author("kubectl", NOW),
+        traceparent="00-1-2-01",
+    )
+    assert as_delta(encoded) == delta
+    ours, theirs = encode_delta(encoded, 3), encode_delta(delta, 3)
+    assert (ours.subject, ours.headers, ours.payload) == (theirs.subject, theirs.headers, theirs.payload)
 
 
 def test_the_size_of_a_message_counts_its_headers() -> None:

@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterable,
 from datetime import datetime
 from typing import NamedTuple, Protocol
 
-from headgate.common.deltas import ClusterAnnouncement, Delta, LastGood, LogMessage, LogPlace, SyncMarker
+from headgate.common.deltas import AnyDelta, ClusterAnnouncement, Delta, LastGood, LogMessage, LogPlace, SyncMarker
 from headgate.common.heartbeats import Heartbeat
 from headgate.common.leadership.leases import Lease, StoredLease
 from headgate.common.resources import ObjectRef
@@ -61,7 +61,7 @@ class DeltaLogWriter(Protocol):
         """Read everything again at the next `read_state`: somebody may have removed messages."""
         ...
 
-    async def append(self, delta: Delta, expected_last: int | None = None) -> int:
+    async def append(self, delta: AnyDelta, expected_last: int | None = None) -> int:
         """Append one delta and return its sequence.
 
         Args:
@@ -75,7 +75,7 @@ class DeltaLogWriter(Protocol):
         """
         ...
 
-    async def append_all(self, deltas: Sequence[Delta], expected: Sequence[int] | None = None) -> Sequence[int]:
+    async def append_all(self, deltas: Sequence[AnyDelta], expected: Sequence[int] | None = None) -> Sequence[int]:
         """Append many deltas as fast as the log takes them (initial lists); return their sequences.
 
         Args:

@@ -21,7 +21,7 @@ from typing import Literal
 
 from nacl.public import PublicKey
 
-from headgate.common.deltas import ClusterAnnouncement, Delta, KindName
+from headgate.common.deltas import ClusterAnnouncement, EncodedDelta, KindName
 from headgate.common.errors import Conflict, StoreError, StoreUnavailable
 from headgate.common.leadership.leadership import Leadership, Sole, run_while_leading
 from headgate.common.problems import Problem
@@ -326,7 +326,7 @@ class DeltaPublisher:
                 # What is left, too large or overtaken by another watcher, is looked at one by one.
                 refs = await self._append_all(refs)
             while refs:
-                conflicts: list[Delta] = []
+                conflicts: list[EncodedDelta] = []
                 for start in range(0, len(refs), WINDOW):
                     self._check_turn()
                     conflicts += await self._append_each(refs[start : start + WINDOW])
@@ -340,11 +340,11 @@ class DeltaPublisher:
         """Append what differs of each object in batches; return those that the log's writer left out."""
         all_left_out: list[ObjectRef] = []
         with span_from(None, "publish list"):
-            traceparent = {"traceparent": current_traceparent()}
+            traceparent = current_traceparent()
             for start in range(0, len(refs), BATCH):
                 self._check_turn()
                 batch = refs[start : start + BATCH]
-                deltas = [delta.model_copy(update=traceparent) for ref in batch if (delta := self.ledger.delta(ref))]
+                deltas = [delta._replace(traceparent=traceparent) for ref in batch if (delta := self.ledger.delta(ref))]
                 expected = [self.ledger.expected(delta.ref) for delta in deltas]
                 sequences = await self._log_writer.append_all(deltas, expected) if deltas else []
                 left_out = [delta.ref for delta, sequence in zip(deltas, sequences, strict=True) if not sequence]
@@ -360,20 +360,20 @@ class DeltaPublisher:
                 all_left_out += left_out
         return all_left_out
 
-    async def _append_each(self, refs: Sequence[ObjectRef]) -> list[Delta]:
+    async def _append_each(self, refs: Sequence[ObjectRef]) -> list[EncodedDelta]:
         """Append what differs of each object, side by side; return what lost against another writer."""
         results = await asyncio.gather(*map(self._append, refs), return_exceptions=True)
         for result in results:
             if isinstance(result, BaseException):
                 raise result
-        return [result for result in results if isinstance(result, Delta)]
+        return [result for result in results if isinstance(result, EncodedDelta)]
 
-    async def _append(self, ref: ObjectRef) -> Delta | None:
+    async def _append(self, ref: ObjectRef) -> EncodedDelta | None:
         delta = self.ledger.delta(ref)
         if delta is not None:
             with span_from(delta.traceparent, f"publish {ref.resource}") as span:
                 span.set_attribute("headgate.object", str(ref))
-                delta = delta.model_copy(update={"traceparent": current_traceparent()})
+                delta = delta._replace(traceparent=current_traceparent())
                 try:
                     self._confirm(delta, await self._log_writer.append(delta, self.ledger.expected(ref)))
                 except Conflict:
@@ -385,7 +385,7 @@ class DeltaPublisher:
         self.ledger.settle(ref)
         return None
 
-    async def _resolve(self, conflicts: Sequence[Delta]) -> None:
+    async def _resolve(self, conflicts: Sequence[EncodedDelta]) -> None:
         if conflicts:
             counted_on = {delta.ref: self.ledger.expected(delta.ref) for delta in conflicts}
             await self._compare()
@@ -397,7 +397,7 @@ class DeltaPublisher:
             if self.ledger.yield_to_newer(delta):
                 _log.debug("somebody else published a later state", extra={"object": str(delta.ref)})
 
-    def _confirm(self, delta: Delta, sequence: int) -> None:
+    def _confirm(self, delta: EncodedDelta, sequence: int) -> None:
         self.ledger.confirm(delta, sequence)
         DELTAS_PUBLISHED.labels(delta.ref.resource, delta.operation.value).inc()
         PUBLISH_SECONDS.observe(max(0.0, (_now() - delta.observed_at).total_seconds()))

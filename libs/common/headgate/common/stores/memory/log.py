@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Se
 from datetime import UTC, datetime
 
 from headgate.common.deltas import (
+    AnyDelta,
     ClusterAnnouncement,
     Delta,
     LastGood,
@@ -13,6 +14,7 @@ from headgate.common.deltas import (
     LogPlace,
     Operation,
     SyncMarker,
+    as_delta,
     cluster_subject,
     delta_subject,
     last_good_subject,
@@ -68,16 +70,16 @@ class MemoryDeltaLog:
     def forget_state(self, cluster: str) -> None:
         """Nothing is kept between two readings."""
 
-    async def append(self, delta: Delta, expected_last: int | None = None) -> int:
+    async def append(self, delta: AnyDelta, expected_last: int | None = None) -> int:
         """Append one delta; what is the object's last delta already is not stored again."""
         last, before, _ = self.messages.get(delta_subject(delta.ref), (0, None, 0.0))
         if isinstance(before, Delta) and before.message_id == delta.message_id:
             return last
         if expected_last is not None and expected_last != last:
             raise Conflict(f"{delta.ref}: expected sequence {expected_last}, found {last}")
-        return self._store(delta_subject(delta.ref), delta)
+        return self._store(delta_subject(delta.ref), as_delta(delta))
 
-    async def append_all(self, deltas: Sequence[Delta], expected: Sequence[int] | None = None) -> Sequence[int]:
+    async def append_all(self, deltas: Sequence[AnyDelta], expected: Sequence[int] | None = None) -> Sequence[int]:
         """Append many deltas."""
         return [await self.append(delta) for delta in deltas]
 

@@ -17,6 +17,7 @@ from headgate.common.deltas import (
     LAST_GOOD_PREFIX,
     MAX_DEPTH,
     SYNC_PREFIX,
+    AnyDelta,
     Author,
     ClusterAnnouncement,
     Delta,
@@ -50,7 +51,7 @@ _OPERATIONS: Mapping[str, Operation] = {operation.value: operation for operation
 _decode_object = msgspec.json.Decoder(dict[str, object]).decode
 
 
-def encode_delta(delta: Delta, expected_last: int | None = None, again_after: int | None = None) -> Outgoing:
+def encode_delta(delta: AnyDelta, expected_last: int | None = None, again_after: int | None = None) -> Outgoing:
     """Encode a delta.
 
     Args:
@@ -77,8 +78,7 @@ def encode_delta(delta: Delta, expected_last: int | None = None, again_after: in
             headers[_AUTHORED_AT] = delta.author.at.isoformat()
     if delta.traceparent:
         headers[TRACEPARENT] = delta.traceparent
-    body = b"" if delta.object is None else msgspec.json.encode(delta.object)
-    return Outgoing(delta_subject(delta.ref), body, headers)
+    return Outgoing(delta_subject(delta.ref), delta.body, headers)
 
 
 def decode_delta(subject: str, sequence: int, headers: Mapping[str, str], data: bytes) -> Delta:

@@ -18,8 +18,8 @@ from headgate.common.deltas import (
     LAST_GOOD_PREFIX,
     STREAM,
     SYNC_PREFIX,
+    AnyDelta,
     ClusterAnnouncement,
-    Delta,
     LogMessage,
     LogPlace,
     SyncMarker,
@@ -90,7 +90,7 @@ def delta_stream(bus: Bus, upkeep: Upkeep = OURS) -> Stream:
 class _Group(NamedTuple):
     """Deltas on their way in bulk."""
 
-    deltas: Sequence[Delta]
+    deltas: Sequence[AnyDelta]
     expected: Sequence[int | None]
     sequences: list[int]
 
@@ -123,7 +123,7 @@ class NatsDeltaLogWriter:
                 tell_unreadable(error)
         return found
 
-    async def append(self, delta: Delta, expected_last: int | None = None) -> int:
+    async def append(self, delta: AnyDelta, expected_last: int | None = None) -> int:
         """Append one delta and return its sequence.
 
         The same delta again, as from the second of two watchers, is stored once. It is stored again if something
@@ -132,7 +132,7 @@ class NatsDeltaLogWriter:
         message = encode_delta(delta, expected_last)
         return await self._settle(delta, message, await self._stream.publish(message), expected_last)
 
-    async def _settle(self, delta: Delta, message: Outgoing, ack: Ack, expected_last: int | None = None) -> int:
+    async def _settle(self, delta: AnyDelta, message: Outgoing, ack: Ack, expected_last: int | None = None) -> int:
         for _ in range(_REPEATS):
             if not ack.is_duplicate:
                 return ack.sequence
@@ -148,7 +148,7 @@ class NatsDeltaLogWriter:
                 continue
         raise Conflict(f"{delta.ref}: others write about this object all the time")
 
-    async def append_all(self, deltas: Sequence[Delta], expected: Sequence[int] | None = None) -> Sequence[int]:
+    async def append_all(self, deltas: Sequence[AnyDelta], expected: Sequence[int] | None = None) -> Sequence[int]:
         """Append many deltas, in atomic batches of up to 1,000.
 
         The server takes no batch that has a message id which it knows within the last two minutes (as when two
@@ -161,7 +161,7 @@ class NatsDeltaLogWriter:
         size = 0
         for place, delta in enumerate(deltas):
             message = encode_delta(delta)
-            if not self._fits(delta, message):
+            if not self._fits(message):
                 continue
             if len(messages) == BATCH_MESSAGES or size + message.size > BATCH_BYTES:
                 await self._append_group(group, places, messages)
@@ -175,7 +175,7 @@ class NatsDeltaLogWriter:
             await self._append_group(group, places, messages)
         return group.sequences
 
-    def _fits(self, delta: Delta, message: Outgoing) -> bool:
+    def _fits(self, message: Outgoing) -> bool:
         try:
             self._stream.check_size(message)
         except TooLarge as error:
