@@ -14,7 +14,7 @@ import asyncio
 import logging
 import random
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import nats.errors
@@ -26,6 +26,7 @@ from prometheus_client import Counter, Gauge
 
 from headgate.common.bus.access import NatsAccess, TlsFiles
 from headgate.common.bus.client import PARTING_S, PatientClient, TlsClient, close_client, explain, reason_of
+from headgate.common.bus.encoded import EncodedMessage
 from headgate.common.bus.requests import Requests
 from headgate.common.errors import SettingsError, StoreUnavailable
 from headgate.common.service.tasks import cancel, heed_cancellation
@@ -56,7 +57,7 @@ class Bus:
         self._access, self._name = access, name
         self._tls = TlsFiles(access.tls) if access.tls else None
         self._wait_s = _FIRST_WAIT_S
-        self._client = Client()
+        self._client = PatientClient()
         self._js: JetStreamContext | None = None
         self._callbacks: list[Callback] = []
         self._disturbed: list[Callback] = []
@@ -157,6 +158,14 @@ class Bus:
         await heed_cancellation(
             self._client.publish(subject, payload, headers=dict(headers) if headers is not None else None)
         )
+
+    async def publish_encoded(self, messages: Sequence[EncodedMessage]) -> None:
+        """Publish many messages in order without waiting for a listener.
+
+        Raises:
+            nats.errors.Error: what nats-py says; none of them is published.
+        """
+        await heed_cancellation(self._client.publish_encoded(messages))
 
     async def subscribe(
         self, subject: str, receive: Callable[[Msg], Awaitable[None]], *, messages: int, size: int, queue: str = ""

@@ -1,7 +1,7 @@
 """The boards on JetStream: wanted statuses, and who serves what."""
 
 import logging
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import aclosing
 
 from headgate.common.bus.connection import Bus
@@ -59,7 +59,7 @@ class NatsStatusBoard:
     async def forget(self, update: StatusUpdate) -> None:
         """Replace what is wanted for an object that is gone, and keep that for `FORGET_AFTER_S` only."""
         # Not purged at once: followers must hear of it, and the object may be there again by then.
-        await self._stream.publish(_status_message(update)._replace(headers={"Nats-TTL": f"{FORGET_AFTER_S}s"}))
+        await self._stream.publish(_status_message(update, {"Nats-TTL": f"{FORGET_AFTER_S}s"}))
 
     async def follow(self, cluster: str, table: str = "") -> AsyncIterator[StatusUpdate]:
         """Yield what is wanted for every object of a cluster, then every change, for ever."""
@@ -82,8 +82,8 @@ def _pattern(cluster: str, table: str) -> str:
     return ".".join((STATUS_PREFIX, *map(escape_token, filter(None, (cluster, table))), ">"))
 
 
-def _status_message(update: StatusUpdate) -> Outgoing:
-    return Outgoing(status_subject(update.ref, update.table), update.model_dump_json().encode())
+def _status_message(update: StatusUpdate, headers: Mapping[str, str] | None = None) -> Outgoing:
+    return Outgoing(status_subject(update.ref, update.table), update.model_dump_json().encode(), headers or {})
 
 
 def _decode(batch: Sequence[Message]) -> Iterator[StatusUpdate]:

@@ -17,6 +17,7 @@ import nats.js.errors
 from nats.aio.msg import Msg
 
 from headgate.common.bus.connection import Bus
+from headgate.common.bus.encoded import EncodedMessage, encode_headers, message_size
 from headgate.common.errors import Conflict, StoreError, StoreUnavailable, TooLarge
 from headgate.common.resources import JsonObject
 
@@ -46,6 +47,7 @@ _UNAVAILABLE = frozenset({10008, 10023, 10074, 10076, 10077, 10115, 10039}) | _F
 
 EXPECTED_LAST = "Nats-Expected-Last-Subject-Sequence"
 MESSAGE_ID = "Nats-Msg-Id"
+_NO_HEADERS: Mapping[str, str] = {}
 
 T = TypeVar("T")
 
@@ -67,17 +69,20 @@ class BatchRefused(StoreError):
     """The server did not take an atomic batch; none of its messages is stored."""
 
 
-class Outgoing(NamedTuple):
+class Outgoing:
     """A message to publish."""
 
-    subject: str
-    payload: bytes
-    headers: Mapping[str, str] = {}
+    __slots__ = ("header_lines", "headers", "payload", "subject")
+
+    def __init__(self, subject: str, payload: bytes, headers: Mapping[str, str] = _NO_HEADERS) -> None:
+        """Encode the headers, by which messages are measured and sent."""
+        self.subject, self.payload, self.headers = subject, payload, headers
+        self.header_lines = encode_headers(headers) if headers else b""
 
     @property
     def size(self) -> int:
         """Bytes that count against the server's `max_payload`."""
-        return len(self.payload) + 14 + sum(len(key) + len(value.encode()) + 4 for key, value in self.headers.items())
+        return message_size(self.header_lines, self.payload)
 
 
 class Ack(NamedTuple):
@@ -320,17 +325,16 @@ class Stream:
 
     async def _publish_batch(self, messages: Sequence[Outgoing]) -> list[int]:
         batch_id = self.bus.nc.new_inbox().rsplit(".", 1)[-1]
-        for number, message in enumerate(messages[:-1], 1):
-            await self._send(message, {**message.headers, **_batch_headers(batch_id, number)})
+        await self._send_all([_in_batch(one, batch_id, number) for number, one in enumerate(messages[:-1], 1)])
         message, count = messages[-1], len(messages)
         headers = {**message.headers, **_batch_headers(batch_id, count), "Nats-Batch-Commit": "1"}
         return _batch_sequences(await self._request(message.subject, message.payload, headers), count)
 
-    async def _send(self, message: Outgoing, headers: Mapping[str, str]) -> None:
+    async def _send_all(self, messages: Sequence[EncodedMessage]) -> None:
         try:
-            await self.bus.publish(message.subject, message.payload, headers)
+            await self.bus.publish_encoded(messages)
         except (nats.errors.Error, OSError) as error:
-            raise _unavailable(message.subject, error) from error
+            raise _unavailable(self.name, error) from error
 
     async def _remaking(self, operation: Callable[[], Awaitable[T]]) -> T:
         try:
@@ -436,6 +440,11 @@ def _read_ack(answer: Msg) -> Ack:
 
 def _batch_headers(batch_id: str, number: int) -> dict[str, str]:
     return {"Nats-Batch-Id": batch_id, "Nats-Batch-Sequence": str(number)}
+
+
+def _in_batch(message: Outgoing, batch_id: str, number: int) -> EncodedMessage:
+    lines = message.header_lines + encode_headers(_batch_headers(batch_id, number))
+    return EncodedMessage(message.subject, lines, message.payload)
 
 
 def _batch_sequences(answer: Msg, count: int) -> list[int]:
