@@ -9,6 +9,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+import msgspec
+
 from headgate.common.deltas import Author, EncodedDelta, Operation
 from headgate.common.resources import CLUSTER, JsonObject, ObjectRef, ResourceKind
 from headgate.common.stores import LoggedObject
@@ -19,8 +21,7 @@ KindName = tuple[str, str]
 _DECISIONS: KindName = (CLUSTER.group, CLUSTER.resource)
 
 
-@dataclass(frozen=True, slots=True)
-class PreparedObject:
+class PreparedObject(msgspec.Struct, frozen=True, gc=False):
     """The present state of an object, ready to be sent."""
 
     uid: str
@@ -62,6 +63,8 @@ class Ledger:
         """Begin with nothing; with `others_write` the log may have states that this watcher has not seen yet."""
         self._others_write = others_write
         self._kinds: set[KindName] = {(kind.group, kind.resource) for kind in kinds}
+        self._present: set[KindName] = set()
+        """Kinds of which something was wanted or in the log: of dozens that are read, few have objects."""
         self._listed: set[KindName] = set()
         self._wanted: dict[ObjectRef, PreparedObject] = {}
         self._gone: dict[ObjectRef, Gone] = {}
@@ -77,8 +80,7 @@ class Ledger:
     @property
     def pending(self) -> int:
         """How many objects have to be looked at before the log is as wanted."""
-        fewer, more = sorted((self._pending, self._taken), key=len)
-        return len(more) + sum(ref not in more for ref in fewer)
+        return len(self._pending.keys() | self._taken.keys())  # at once, as other threads ask too
 
     @property
     def remembered_deletions(self) -> int:
@@ -104,6 +106,7 @@ class Ledger:
         if before and (before.uid, before.digest) == (wanted.uid, wanted.digest):
             return
         self._wanted[ref] = wanted
+        self._present.add(ref[1:3])
         self._gone.pop(ref, None)
         self._touch(ref)
 
@@ -122,6 +125,8 @@ class Ledger:
         name = (kind.group, kind.resource)
         self._listed.add(name)
         self.trust(name)
+        if name not in self._present:
+            return
         for ref in [ref for ref in self._wanted if ref[1:3] == name and ref not in refs]:
             del self._wanted[ref]
             self._touch(ref)
@@ -156,6 +161,7 @@ class Ledger:
     def _read(self, state: Mapping[ObjectRef, LoggedObject]) -> None:
         before = self._known
         self._known = {ref: known for ref, known in state.items() if ref[1:3] != _DECISIONS}
+        self._present.update(ref[1:3] for ref in self._known)
         if self._others_write:
             self._foreign = {
                 ref

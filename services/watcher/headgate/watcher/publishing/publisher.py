@@ -123,6 +123,7 @@ class DeltaPublisher:
             log_writer, log_reader, self._leadership, self._announcement, lambda: not self._must_announce
         )
         OLDEST_UNPUBLISHED.set_function(self._oldest_unpublished_s)
+        UNPUBLISHED.set_function(lambda: self.ledger.pending)
 
     async def run(self) -> None:
         """Publish until cancelled."""
@@ -179,7 +180,6 @@ class DeltaPublisher:
                 await self._observe(event)
             if not self._leadership.is_leader:
                 self._must_compare = True
-            UNPUBLISHED.set(self.ledger.pending)
             self._wake.set()
 
     # Sending
@@ -228,8 +228,6 @@ class DeltaPublisher:
             self._intake.due |= due
             self._intake.was_listed |= is_list
             raise
-        finally:
-            UNPUBLISHED.set(self.ledger.pending)
 
     def _begin_turn(self) -> None:
         """A newly elected publisher reads what others wrote to the log since it looked last."""
@@ -428,7 +426,6 @@ class DeltaPublisher:
                 state = await self._log_writer.read_state(self._cluster)
                 if not self._leadership.is_leader:
                     self.ledger.follow(state, _now() - KEEP_DELETIONS)
-                    UNPUBLISHED.set(self.ledger.pending)
 
     async def _compare_now_and_then(self) -> None:
         """Notice what another watcher wrote that took itself for the one that publishes, as after standing still."""
