@@ -12,10 +12,12 @@ from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from fakes.waiting import until
 from headgate.common.resources import JsonObject, ResourceKind
 from headgate.common.service.tasks import cancel
-from headgate.watcher.sources import Applied, Deleted, Listed, ListPage, SourceEvent
+from headgate.watcher.sources import Applied, Deleted, Listed, ListPage, ReadyPage, SourceEvent
 from headgate.watcher.sources.manifests.source import ManifestSource
 
 
@@ -85,6 +87,10 @@ class FollowedFolder:
             async for event in events:
                 if isinstance(event, ListPage):
                     self._pages.setdefault(event.kind, []).extend(event.objects)
+                    continue
+                if isinstance(event, ReadyPage):
+                    manifests = [msgspec.json.decode(one.content) for one in event.objects]
+                    self._pages.setdefault(event.kind, []).extend(manifests)
                     continue
                 if isinstance(event, Listed):
                     event = Listed(event.kind, [*self._pages.pop(event.kind, ()), *event.objects])

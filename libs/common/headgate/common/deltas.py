@@ -127,8 +127,15 @@ def cluster_subject(cluster: str) -> str:
     return f"{CLUSTER_PREFIX}.{escape_token(cluster)}"
 
 
-def is_too_deep(value: JsonObject) -> bool:
-    """Whether an object is nested deeper than anything that is meant: many who read it do so by recursion."""
+def is_too_deep(value: JsonObject, encoded: bytes = b"") -> bool:
+    """Whether an object is nested deeper than anything that is meant: many who read it do so by recursion.
+
+    Args:
+        value: the object.
+        encoded: the same in JSON, where that is at hand: to count brackets is next to nothing, and mostly enough.
+    """
+    if encoded and encoded.count(b"[") + encoded.count(b"{") <= MAX_DEPTH:
+        return False
     level: list[Any] = [value]
     for _ in range(MAX_DEPTH):
         inner = (each.values() if isinstance(each, dict) else each for each in level)

@@ -7,7 +7,7 @@ import pytest
 
 from headgate.common.resources import ALL_KINDS, ObjectRef
 from headgate.watcher.publishing.intake import Intake
-from headgate.watcher.sources import Listed, ListPage
+from headgate.watcher.sources import Applied, Listed, ReadyPage
 from headgate.watcher.sources.manifests import bulk, tree
 from headgate.watcher.sources.manifests.bulk import BulkReader
 from headgate.watcher.sources.manifests.objects import Versioner
@@ -54,6 +54,28 @@ def test_objects_and_problems_are_the_same(folder: Path) -> None:
     assert {change.after for batch in batches for change in batch} == set(alone.objects())
 
 
+async def test_what_is_read_in_bulk_is_published_as_what_is_read_alone(folder: Path, tmp_path: Path) -> None:
+    source = ManifestSource([folder], "a", tmp_path / "data")
+    bulk_read = Intake(ALL_KINDS.readable, "a", (), source.author_of, lambda: None)
+    async with aclosing(source.events()) as events:  # type: ignore[type-var]
+        async for event in events:
+            await bulk_read.note(event)
+            if isinstance(event, Listed):
+                break
+    alone = Intake(ALL_KINDS.readable, "a", (), source.author_of, lambda: None)
+    for one in read_alone(folder).objects():
+        await alone.note(Applied(one.kind, one.object))
+    refs = alone.ledger.take()
+    assert sorted(bulk_read.ledger.take()) == sorted(refs)
+    for ref in refs:
+        ours, theirs = bulk_read.ledger.delta(ref), alone.ledger.delta(ref)
+        assert ours is not None
+        assert theirs is not None
+        changing = {"observed_at": theirs.observed_at, "digest": theirs.digest}
+        assert ours._replace(**changing) == theirs
+        assert ours.digest == ours.resource_version
+
+
 def test_a_file_that_cannot_be_read_says_so_itself(folder: Path) -> None:
     (folder / "dangling.yaml").symlink_to("loop.yaml")
     (folder / "loop.yaml").symlink_to("dangling.yaml")
@@ -94,7 +116,7 @@ async def test_what_is_deleted_during_the_first_read_is_gone(folder: Path, tmp_p
     async with aclosing(source.events()) as events:  # type: ignore[type-var]
         async for event in events:
             await intake.note(event)
-            if isinstance(event, ListPage) and (folder / "a.yaml").exists():
+            if isinstance(event, ReadyPage) and (folder / "a.yaml").exists():
                 assert intake.ledger.wanted(first) is not None
                 (folder / "a.yaml").unlink()
                 (folder / "b.yaml").unlink()

@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from headgate.common.resources import JsonObject
+from headgate.common.deltas import MAX_DEPTH
+from headgate.common.resources import ALL_KINDS, JsonObject, ResourceKind
+from headgate.common.sealing import Sealer
+from headgate.watcher.objects.preparing import encode, is_sealed, prepare
 from headgate.watcher.sources.manifests.files import read_paths
 from headgate.watcher.sources.manifests.objects import Versioner
 from headgate.watcher.sources.manifests.reader import MAX_FILE_BYTES, FileProblem, ManifestRead, read_manifest
@@ -69,6 +72,36 @@ def test_ingresses_of_all_versions_are_read(version: str) -> None:
     found = only_object(f"apiVersion: {version}\nkind: Ingress\nmetadata: {{name: a.b}}\nstatus: {{x: 1}}\n")
     assert found["apiVersion"] == version
     assert "status" not in found
+
+
+ALL_THAT_MAY_STAND_IN_ONE = """
+  annotations: {kubectl.kubernetes.io/last-applied-configuration: x, gateway.networking.k8s.io/bundle-version: v1, z: a}
+  labels: {b: c, a: b}
+  managedFields: [{manager: kubectl}]
+spec: {z: 1.50, a: [{y: 2, x: 1}], auth: {key: k}, provider: {controlPlane: {auth: {adminKey: {value: secret}}}}}
+status: {z: 1, addresses: [{value: 192.0.2.1}], loadBalancer: {ingress: [{ip: 192.0.2.1}]}}
+"""
+
+
+@pytest.mark.parametrize("kind", [kind for kind in ALL_KINDS.readable if not is_sealed(kind)], ids=str)
+def test_what_is_ready_is_what_a_publisher_makes_of_it(kind: ResourceKind) -> None:
+    version = "/".join(filter(None, (kind.group, kind.versions[0])))
+    name = kind.names[0] if kind.names else "x"
+    text = f"apiVersion: {version}\nkind: {kind.kind}\nmetadata:\n  name: {name}{ALL_THAT_MAY_STAND_IN_ONE}"
+    (one,) = read(text).objects
+    assert one.is_ready
+    prepared = prepare(kind, one.object, Sealer("paris", ()))
+    assert one.content == encode(prepared)
+    assert (one.uid, one.version) == (one.object["metadata"]["uid"], one.object["metadata"]["resourceVersion"])
+
+
+def test_what_the_publisher_seals_or_refuses_is_not_ready() -> None:
+    secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n"
+    deep = SERVICE + f"spec: {'[' * (MAX_DEPTH - 1)}{']' * (MAX_DEPTH - 1)}\n"
+    too_deep = SERVICE + f"spec: {'[' * MAX_DEPTH}{']' * MAX_DEPTH}\n"
+    unnamed = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: a.example}\n"
+    texts = (secret, deep, too_deep, unnamed)
+    assert [one.is_ready for text in texts for one in read(text).objects] == [False, True, False, False]
 
 
 def test_other_kinds_are_passed_over() -> None:

@@ -5,8 +5,9 @@ Takes in and never waits for the log; the sender looks at the ledger, and at the
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
+from typing import TypeVar
 
 from nacl.public import PublicKey
 
@@ -26,7 +27,16 @@ from headgate.watcher.objects.preparing import (
     strip,
 )
 from headgate.watcher.publishing.ledger import Gone, Ledger, PreparedObject, content_digest
-from headgate.watcher.sources import Applied, Deleted, Listed, ListPage, SourceEvent, Unavailable
+from headgate.watcher.sources import (
+    Applied,
+    Deleted,
+    Listed,
+    ListPage,
+    ReadyObject,
+    ReadyPage,
+    SourceEvent,
+    Unavailable,
+)
 
 SHOWN_REFUSALS = 3
 """Named in a marker; the admin site names all."""
@@ -34,6 +44,7 @@ _TOGETHER = 256
 
 _log = logging.getLogger(__name__)
 
+T = TypeVar("T")
 AuthorOf = Callable[[ObjectRef, JsonObject], Author | None]
 
 
@@ -100,7 +111,9 @@ class Intake:
             case Deleted(kind, manifest):
                 self._drop(kind, manifest)
             case ListPage(kind, objects):
-                await self._note_page(kind, objects)
+                await self._note_page(kind, objects, self._want_listed)
+            case ReadyPage(kind, objects):
+                await self._note_page(kind, objects, self._want_ready)
             case Listed(kind, objects):
                 await self._note_list(kind, objects)
             case Unavailable(kind, state, message):
@@ -110,18 +123,30 @@ class Intake:
                     self.ledger.complete(kind, ())
                 self._mark(kind, state, message)
 
-    async def _note_page(self, kind: ResourceKind, objects: Sequence[JsonObject]) -> None:
+    async def _note_page(
+        self, kind: ResourceKind, objects: Sequence[T], want: Callable[[ResourceKind, Sequence[T]], Iterable[ObjectRef]]
+    ) -> None:
         refs = self._paged.setdefault(kind, set())
         self.listing = kind  # the sender may come by while this lets others run
-        for count, manifest in enumerate(objects, start=1):
-            if self._want(kind, manifest, None):
-                refs.add(self._ref(kind, manifest))
-            if count % _TOGETHER == 0:
+        for start in range(0, len(objects), _TOGETHER):
+            if start:
                 await asyncio.sleep(0)
+            refs.update(want(kind, objects[start : start + _TOGETHER]))
         self.was_listed, self.listing = True, None
 
+    def _want_listed(self, kind: ResourceKind, objects: Sequence[JsonObject]) -> Iterable[ObjectRef]:
+        return [self._ref(kind, manifest) for manifest in objects if self._want(kind, manifest, None)]
+
+    def _want_ready(self, _: ResourceKind, objects: Sequence[ReadyObject]) -> Iterable[ObjectRef]:
+        now = _now()
+        for one in objects:
+            ref = one.ref
+            self._accept(ref)
+            self.ledger.want(ref, PreparedObject(one.uid, one.version, one.digest, one.content, now, author=one.author))
+        return [one.ref for one in objects]
+
     async def _note_list(self, kind: ResourceKind, objects: Sequence[JsonObject]) -> None:
-        await self._note_page(kind, objects)
+        await self._note_page(kind, objects, self._want_listed)
         refs = self._paged.pop(kind)
         self.ledger.complete(kind, refs)
         self.doubtful.discard(kind)

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from headgate.common.deltas import SyncState
-from headgate.common.resources import JsonObject, ResourceKind
+from headgate.common.deltas import Author, SyncState
+from headgate.common.resources import JsonObject, ObjectRef, ResourceKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +23,48 @@ class ListPage:
     kind: ResourceKind
     objects: Sequence[JsonObject]
     """Each complete, with `apiVersion` and `kind`."""
+
+
+class ReadyObject(Protocol):
+    """An object as it stands in a delta: published, with nothing to seal, not too large and not too deep."""
+
+    @property
+    def ref(self) -> ObjectRef:
+        """Which object it is."""
+        ...
+
+    @property
+    def uid(self) -> str:
+        """As in its metadata."""
+        ...
+
+    @property
+    def version(self) -> str:
+        """As in its metadata."""
+        ...
+
+    @property
+    def digest(self) -> bytes:
+        """Of the content without its version."""
+        ...
+
+    @property
+    def content(self) -> bytes:
+        """The stripped object in JSON, as `encode` makes it."""
+        ...
+
+    @property
+    def author(self) -> Author | None:
+        """Who changed it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ReadyPage:
+    """Like a `ListPage`, from a source that makes objects ready where it reads them, in other processes."""
+
+    kind: ResourceKind
+    objects: Sequence[ReadyObject]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +107,7 @@ class Unavailable:
     """What the API server said, and where it helps, what would be right."""
 
 
-SourceEvent = ListPage | Listed | Applied | Deleted | Unavailable
+SourceEvent = ListPage | ReadyPage | Listed | Applied | Deleted | Unavailable
 
 
 class Source(Protocol):

@@ -40,8 +40,9 @@ class FileContent(msgspec.Struct, array_like=True):
 
     file: str
     signature: Signature | None = None
-    objects: list[tuple[int, str, str, str, bytes, int]] = []
-    """Place of the kind among those that are read, namespace, name, version, content, line."""
+    objects: list[tuple[int, str, str, str, str, bytes, int, bool]] = []
+    """Place of the kind among those that are read, namespace, name, and of the `FileObject` uid, version, content,
+    line, whether it is ready."""
     problems: list[tuple[int, str, dict[str, object]]] = []
     """Line, object, problem."""
 
@@ -49,7 +50,10 @@ class FileContent(msgspec.Struct, array_like=True):
     def of(cls, file: str, signature: Signature, read: ManifestRead) -> "FileContent":
         """Take what was read."""
         objects = [
-            (_PLACES[one.kind], one.ref.namespace, one.ref.name, one.version, one.content, one.line)
+            (
+                *(_PLACES[one.kind], one.ref.namespace, one.ref.name),
+                *(one.uid, one.version, one.content, one.line, one.is_ready),
+            )
             for one in read.objects
         ]
         problems = [(one.line, one.object, one.problem.model_dump(mode="json")) for one in read.problems]
@@ -58,10 +62,10 @@ class FileContent(msgspec.Struct, array_like=True):
     def as_read(self, cluster: str) -> ManifestRead:
         """Return it as `read_manifest` does, but for what is passed over."""
         objects = []
-        for place, namespace, name, version, content, line in self.objects:
+        for place, namespace, name, uid, version, content, line, is_ready in self.objects:
             kind = _KINDS[place]
-            ref = ObjectRef(cluster, kind.group, kind.resource, namespace, name)
-            objects.append(FileObject(kind, ref, version, content, self.file, line))
+            ref = ObjectRef(cluster, kind.group, kind.resource, sys.intern(namespace), name)
+            objects.append(FileObject(kind, ref, uid, version, content, self.file, line, is_ready))
         problems = [
             FileProblem(self.file, line, about, Problem.model_validate(problem))
             for line, about, problem in self.problems

@@ -34,7 +34,8 @@ class ManifestIndex:
 
     def __init__(self) -> None:
         self._files: dict[str, _File] = {}
-        self._claims: dict[ObjectRef, dict[str, FileObject]] = {}
+        self._claims: dict[ObjectRef, tuple[FileObject, ...]] = {}
+        """In order of files: the first is in force. Replaced, not changed in place: other threads look objects up."""
         self._contested: set[ObjectRef] = set()
 
     def __contains__(self, file: object) -> bool:
@@ -84,11 +85,10 @@ class ManifestIndex:
         before: dict[ObjectRef, FileObject | None],
     ) -> None:
         for ref in {**old, **new}:  # in the order of the file, the same at every run
-            before.setdefault(ref, self.get(ref))
-            # Replaced, not changed in place: other threads look objects up.
-            claims = {name: one for name, one in self._claims.get(ref, {}).items() if name != file}
-            if ref in new:
-                claims[file] = new[ref]
+            claims = self._claims.get(ref, ())
+            before.setdefault(ref, claims[0] if claims else None)
+            others = [one for one in claims if one.file != file] if claims else []
+            claims = _in_order([*others, new[ref]] if ref in new else others)
             (self._contested.add if len(claims) > 1 else self._contested.discard)(ref)
             if claims:
                 self._claims[ref] = claims
@@ -98,12 +98,12 @@ class ManifestIndex:
     def get(self, ref: ObjectRef) -> FileObject | None:
         """Return the object in force."""
         claims = self._claims.get(ref)
-        return claims[min(claims)] if claims else None
+        return claims[0] if claims else None
 
     def objects(self) -> Iterator[FileObject]:
         """Yield all objects in force."""
         for claims in self._claims.values():
-            yield claims[min(claims)]
+            yield claims[0]
 
     def problems(self) -> list[FileProblem]:
         """Return what is wrong, in order of files and lines."""
@@ -112,14 +112,15 @@ class ManifestIndex:
         return sorted(found, key=lambda one: (one.file, one.line))
 
     def _duplicates(self, ref: ObjectRef) -> Iterator[FileProblem]:
-        claims = self._claims[ref]
-        first = claims[min(claims)]
+        first, *losers = self._claims[ref]
         message = f"stands in {first.file}:{first.line} too; that file comes first by path and is the one in force"
-        for file, loser in claims.items():
-            if file != first.file:
-                yield FileProblem(
-                    file, loser.line, describe(loser.object), Problem(reason="DuplicateObject", message=message)
-                )
+        problem = Problem(reason="DuplicateObject", message=message)
+        for loser in losers:
+            yield FileProblem(loser.file, loser.line, describe(loser.object), problem)
+
+
+def _in_order(claims: list[FileObject]) -> tuple[FileObject, ...]:
+    return tuple(claims if len(claims) < 2 else sorted(claims, key=lambda one: one.file))
 
 
 def _differs(change: Change) -> bool:

@@ -2,12 +2,15 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import msgspec
 
+from headgate.common.deltas import Author, is_too_deep
 from headgate.common.problems import Problem
 from headgate.common.resources import ALL_KINDS, JsonObject, Kinds, ObjectRef, ResourceKind
+from headgate.watcher.objects.preparing import MAX_OBJECT_BYTES, encode, is_published, is_sealed
 from headgate.watcher.sources.manifests.documents import Document, read_documents
 from headgate.watcher.sources.manifests.objects import BadObject, Versioner, describe, list_items, read_object
 
@@ -15,12 +18,12 @@ MAX_FILE_BYTES = 16 * 1024 * 1024
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
-@dataclass(frozen=True, slots=True)
-class FileObject:
+class FileObject(msgspec.Struct, frozen=True, gc=False):
     """An object and where it stands."""
 
     kind: ResourceKind
     ref: ObjectRef
+    uid: str
     version: str
     """Equal for equal content."""
     content: bytes
@@ -29,19 +32,53 @@ class FileObject:
     """Empty for one of a cluster."""
     line: int
     """Where its document begins, from 1; 0 for one of a cluster."""
+    is_ready: bool
+    """Whether the content is what a delta carries: see `ReadyObject`."""
 
     @classmethod
     def of(
         cls, kind: ResourceKind, ref: ObjectRef, manifest: JsonObject, file: str = "", line: int = 0
     ) -> "FileObject":
         """Take a complete object."""
-        version = str(manifest["metadata"].get("resourceVersion", ""))
-        return cls(kind, ref, version, msgspec.json.encode(manifest), file, line)
+        metadata = manifest["metadata"]
+        content = encode(manifest)
+        return cls(
+            kind,
+            ref,
+            str(metadata.get("uid", "")),
+            str(metadata.get("resourceVersion", "")),
+            content,
+            file,
+            line,
+            _is_ready(kind, manifest, content),
+        )
+
+    @property
+    def digest(self) -> bytes:
+        """The version of an object from a file, which is made from its content."""
+        return bytes.fromhex(self.version)
+
+    @property
+    def author(self) -> Author:
+        """The file: files do not say who writes them."""
+        return _author(self.file)
 
     @property
     def object(self) -> JsonObject:
         """Complete, with defaults, `uid` and `resourceVersion`; stripped. Decoded at every access."""
         return _decode(self.content)
+
+
+def _is_ready(kind: ResourceKind, manifest: JsonObject, content: bytes) -> bool:
+    if is_sealed(kind) or not is_published(kind, manifest):
+        return False
+    return len(content) <= MAX_OBJECT_BYTES and not is_too_deep(manifest, content)
+
+
+@lru_cache(maxsize=1024)
+def _author(file: str) -> Author:
+    """One for all objects of a file."""
+    return Author(file)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ import logging
 import os
 import secrets
 import time
+from collections import defaultdict
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from datetime import UTC, datetime
@@ -24,10 +25,10 @@ from headgate.common.deltas import Author
 from headgate.common.errors import SettingsError
 from headgate.common.resources import ALL_KINDS, JsonObject, Kinds, ObjectRef, ResourceKind
 from headgate.watcher.metrics import MANIFEST_PROBLEMS
-from headgate.watcher.sources import Applied, Deleted, Listed, ListPage, SourceEvent
+from headgate.watcher.sources import Applied, Deleted, Listed, ListPage, ReadyPage, SourceEvent
 from headgate.watcher.sources.manifests.index import Change
 from headgate.watcher.sources.manifests.objects import Versioner
-from headgate.watcher.sources.manifests.reader import FileProblem
+from headgate.watcher.sources.manifests.reader import FileObject, FileProblem
 from headgate.watcher.sources.manifests.tree import ManifestTree
 
 RESCAN_S = 30.0
@@ -99,7 +100,7 @@ class ManifestSource:
     def author_of(self, ref: ObjectRef, manifest: JsonObject) -> Author | None:
         """Name the file that an object stands in: files do not say who writes them."""
         found = self._tree.get(ref)
-        return Author(found.file) if found else None
+        return found.author if found else None
 
     async def events(self) -> AsyncIterator[SourceEvent]:
         """Yield a `Listed` for each kind once all folders are there, then every change."""
@@ -111,9 +112,8 @@ class ManifestSource:
         try:
             while (changes := await asyncio.to_thread(next, reading, None)) is not None:
                 count += len(changes)
-                for kind in self.kinds:
-                    if objects := [one.after.object for one in changes if one.after and one.after.kind == kind]:
-                        yield ListPage(kind, objects)
+                for event in self._as_pages(changes):
+                    yield event
                 for event in self._as_deletions(changes):  # what an earlier page had
                     yield event
         finally:
@@ -134,6 +134,17 @@ class ManifestSource:
                 self._report()
                 for event in self._as_events(changes):
                     yield event
+
+    def _as_pages(self, changes: list[Change]) -> Iterator[SourceEvent]:
+        found: dict[tuple[ResourceKind, bool], list[FileObject]] = defaultdict(list)
+        for _, after in changes:
+            if after:
+                found[after.kind, after.is_ready].append(after)
+        for kind in self.kinds:
+            if ready := found.get((kind, True)):
+                yield ReadyPage(kind, ready)
+            if others := found.get((kind, False)):
+                yield ListPage(kind, [one.object for one in others])
 
     def _as_events(self, changes: list[Change]) -> Iterator[SourceEvent]:
         """What is new comes after what it refers to, what is gone before it."""
