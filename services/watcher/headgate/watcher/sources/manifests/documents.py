@@ -16,6 +16,7 @@ import math
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from types import NoneType
 from typing import Any, NoReturn
 
 import yaml
@@ -74,6 +75,8 @@ _USUAL_KEYS = frozenset(
 )
 """Keys of nearly all documents, which mean nothing else in YAML: they need no look at what they may be."""
 
+_COMMON = frozenset((str, int, bool, NoneType))
+"""What most scalars are, and JSON can say whatever their value."""
 _TAG = "tag:yaml.org,2002:"
 _KIND = re.compile(r"^kind: *([A-Za-z]{1,63})", re.MULTILINE)
 _METADATA = re.compile(r"^metadata: *\n((?:[ ]+.*\n)+)", re.MULTILINE)
@@ -183,13 +186,10 @@ class _Builder:
         return int(event.start_mark.line) + self._offset
 
     def _value(self, event: Any, depth: int) -> Any:
-        self._count += 1
         kind = type(event)
         if kind is ScalarEvent:
-            value = self._scalar(event)
-            if event.anchor:
-                self._anchors[event.anchor] = (value, 1)
-            return value
+            return self._scalar(event)
+        self._count += 1
         if kind is AliasEvent:
             return self._alias(event)
         if depth > MAX_DEPTH:
@@ -201,7 +201,8 @@ class _Builder:
         return value
 
     def _mapping(self, start: Any, depth: int) -> dict[str, Any]:
-        self._check_tag(start, "map")
+        if start.tag is not None:
+            self._check_tag(start, "map")
         result: dict[str, Any] = {}
         merged: list[dict[str, Any]] = []
         read = self._next
@@ -211,7 +212,8 @@ class _Builder:
                 self._count += 1
             else:
                 key = self._key(event)
-            value = self._value(read(), depth + 1)
+            inner = read()
+            value = self._scalar(inner) if type(inner) is ScalarEvent else self._value(inner, depth + 1)
             if key is MERGE:
                 merged += self._merge_sources(event, value)
             elif key in result:
@@ -226,10 +228,12 @@ class _Builder:
         return result
 
     def _sequence(self, start: Any, depth: int) -> list[Any]:
-        self._check_tag(start, "seq")
+        if start.tag is not None:
+            self._check_tag(start, "seq")
         result = []
-        while type(event := self._next()) is not SequenceEndEvent:
-            result.append(self._value(event, depth + 1))
+        read = self._next
+        while (kind := type(event := read())) is not SequenceEndEvent:
+            result.append(self._scalar(event) if kind is ScalarEvent else self._value(event, depth + 1))
         return result
 
     def _merge_sources(self, event: Any, value: Any) -> list[dict[str, Any]]:
@@ -264,13 +268,24 @@ class _Builder:
         return {True: "true", False: "false"}[key] if isinstance(key, bool) else str(key)
 
     def _scalar(self, event: Any) -> Any:
+        self._count += 1
+        if event.anchor:
+            value = self._anchors[event.anchor] = (self._plain_or_tagged(event), 1)
+            return value[0]
+        if event.tag is not None:
+            return self._plain_or_tagged(event)
+        text = event.value
+        if not event.implicit[0]:
+            return text
+        value = plain(text)
+        return value if type(value) in _COMMON else self._plain_or_tagged(event)
+
+    def _plain_or_tagged(self, event: Any) -> Any:
         tag = event.tag
         if tag is None:
             if not event.implicit[0]:
                 return event.value
             value = plain(event.value)
-            if type(value) is str:
-                return value
         elif tag == "!" or tag in (_TAG + "str", _TAG + "timestamp"):
             return event.value
         elif tag in (_TAG + "int", _TAG + "float", _TAG + "bool", _TAG + "null"):

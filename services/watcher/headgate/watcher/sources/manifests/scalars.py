@@ -31,6 +31,8 @@ def plain(text: str) -> Any:
 
 def number(text: str) -> int | float | str:
     """Resolve what begins like a number; the text itself if it is none, or one too great for a 64-bit float."""
+    if text.count(".") > 1:  # an address, mostly
+        return text
     digits = text.replace("_", "")
     if (found := _INTEGER.fullmatch(digits)) and len(digits) <= _LONGEST_INTEGER:
         sign, hexadecimal, binary, octal, decimal = found.groups()
