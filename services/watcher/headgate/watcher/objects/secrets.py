@@ -8,7 +8,6 @@ from nacl.public import PrivateKey, PublicKey
 
 from headgate.common.resources import JsonObject
 from headgate.common.sealing import Purpose, SealedSecret, Sealer
-from headgate.watcher.objects.certificates import read_authorities, read_certificate_facts, read_revocations
 
 TLS_TYPE = "kubernetes.io/tls"
 PUBLISHED_TYPES = frozenset({TLS_TYPE, "Opaque", "kubernetes.io/basic-auth"})
@@ -31,6 +30,9 @@ def seal_secret(secret: JsonObject, sealer: Sealer) -> JsonObject:
 
     A value that is not base64 is left out and named in the certificate's problem; API servers never hold one.
     """
+    # All of x509 comes with it, which the processes that read files do without: they seal nothing.
+    from headgate.watcher.objects.certificates import read_authorities, read_certificate_facts, read_revocations
+
     values, unreadable = decode_data(secret)
     is_tls = secret.get("type") == TLS_TYPE
     chain, key = PAIR if is_tls or values.keys() >= set(PAIR) else OPAQUE_PAIR
