@@ -5,6 +5,7 @@ import contextlib
 import socket
 import ssl
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
@@ -103,3 +104,34 @@ async def test_a_connection_keeps_the_settings_that_it_was_made_with(speaks_tls:
         await until(lambda: swept(port), PATIENCE_S)
         for _, writer in opened:
             writer.close()
+
+
+class _Broken:
+    """A connection that fails when it is late."""
+
+    deadline = 0.0
+    is_aborted = False
+
+    def __init__(self, connection: Any) -> None:
+        self.transport = connection.transport
+        self.peer = connection.peer
+
+    def timed_out(self) -> None:
+        raise RuntimeError("a mistake")
+
+    def abort(self) -> None:
+        self.is_aborted = True
+
+
+async def test_a_connection_that_fails_when_it_is_late_takes_no_other_along(caplog: pytest.LogCaptureFixture) -> None:
+    async with listening(None) as port:
+        _, writer = await asyncio.open_connection("127.0.0.1", port.number)
+        await until(lambda: len(port.connections) == 1, PATIENCE_S)
+        broken = _Broken(next(iter(port.connections)))
+        port.connections.add(broken)
+        port.sweep(END_OF_TIME)
+        assert broken.is_aborted
+        await until(lambda: port.connections == {broken}, PATIENCE_S)
+        port.sweep(END_OF_TIME)
+        assert caplog.text.count("a connection is cut off") == 1
+        writer.close()

@@ -1,5 +1,7 @@
 """One port on which HTTP is spoken, plain, over TLS, or both: how it accepts, and how it ends."""
 
+import logging
+import math
 import socket
 import ssl
 from collections.abc import Callable
@@ -12,6 +14,8 @@ from headgate.gateway.model.networks import parse_networks
 from headgate.gateway.proxy.context import Connection, ProxyContext
 from headgate.gateway.streams.context import StreamContext
 from headgate.gateway.table.listener_ports import PortSettings
+
+_log = logging.getLogger(__name__)
 
 HTTP, HTTPS = "http", "https"
 
@@ -179,7 +183,13 @@ class HttpPort:
     def sweep(self, now: float) -> None:
         """Look at every deadline."""
         for connection in [each for each in self.connections if each.deadline < now]:
-            connection.timed_out()
+            try:
+                connection.timed_out()
+            except Exception:
+                # Else no other connection of the server would ever be looked at again.
+                _log.exception("a connection is cut off, as what is late in it could not be told")
+                connection.deadline = math.inf
+                connection.abort()
         if self._datagrams is not None:
             self._datagrams.sweep(now)
             if not (self._offers_http3 or self._datagrams.is_used):
