@@ -15,7 +15,8 @@ from headgate.common.bus.connection import Bus
 from headgate.common.errors import Conflict, HistoryBroken, StoreError, StoreUnavailable
 from headgate.common.snapshot import Chunk, Manifest, Pointer, Version, digest_of
 from headgate.common.stores.nats import NatsStores, Upkeep
-from headgate.common.stores.nats.jetstream import Ack, Outgoing, Stream
+from headgate.common.stores.nats.answers import Ack
+from headgate.common.stores.nats.jetstream import Outgoing, Stream
 from headgate.common.stores.nats.keys import TABLES_BUCKET, chunk_key, manifest_key, pointer_key
 from headgate.common.stores.nats.snapshots import NatsSnapshotStore, bucket_config
 from headgate.common.stores.revision_change import RevisionChange

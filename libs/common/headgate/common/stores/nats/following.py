@@ -35,7 +35,8 @@ from headgate.common.errors import StoreError, StoreUnavailable
 from headgate.common.resources import JsonObject
 from headgate.common.service.tasks import heed_cancellation
 from headgate.common.stores import LogPosition
-from headgate.common.stores.nats.jetstream import Stream, StreamMissing, StreamState
+from headgate.common.stores.nats.answers import StreamMissing
+from headgate.common.stores.nats.jetstream import Stream, StreamState
 
 _log = logging.getLogger(__name__)
 _RENEWALS = Counter(

@@ -8,8 +8,8 @@ it say no.
 import asyncio
 import base64
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple, TypeVar
 
 import msgspec
 import nats.errors
@@ -18,8 +18,20 @@ from nats.aio.msg import Msg
 
 from headgate.common.bus.connection import Bus
 from headgate.common.bus.encoded import EncodedMessage, encode_headers, message_size
-from headgate.common.errors import Conflict, StoreError, StoreUnavailable, TooLarge
+from headgate.common.errors import StoreUnavailable, TooLarge
 from headgate.common.resources import JsonObject
+from headgate.common.stores.nats.answers import (
+    NAME_IN_USE,
+    NO_MESSAGE,
+    Ack,
+    ApiError,
+    BatchRefused,
+    StreamMissing,
+    read_ack,
+    read_answer,
+    read_batch,
+    read_headers,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -34,16 +46,10 @@ BATCH_MESSAGES = 1000
 """The server's limit for one atomic batch."""
 BATCH_BYTES = 8 * 1024 * 1024
 """Our own limit, so that one batch never fills the client's buffer."""
+FEW = 16
+"""Fewer messages are stored sooner one by one (decision 0082)."""
 PIPELINED = 256
 """Single publishes under way at once."""
-
-_STREAM_NOT_FOUND = 10059
-_NAME_IN_USE = 10058
-_NO_MESSAGE = 10037
-_WRONG_SEQUENCE = frozenset({10071, 10164})
-_FULL = frozenset({10002, 10028, 10047})
-"""The account or the server may store no more; its operator can change that while we wait."""
-_UNAVAILABLE = frozenset({10008, 10023, 10074, 10076, 10077, 10115, 10039}) | _FULL
 
 EXPECTED_LAST = "Nats-Expected-Last-Subject-Sequence"
 MESSAGE_ID = "Nats-Msg-Id"
@@ -54,19 +60,6 @@ T = TypeVar("T")
 
 CLUSTER = 3
 """Servers that keep each stream in a cluster of so many or more, unless the settings say another number."""
-
-
-class StreamMissing(StoreUnavailable):
-    """The stream does not exist, or nothing answers for it."""
-
-    def __init__(self, message: str, *, is_certain: bool = False) -> None:
-        super().__init__(message)
-        self.is_certain = is_certain
-        """Whether JetStream itself said so."""
-
-
-class BatchRefused(StoreError):
-    """The server did not take an atomic batch; none of its messages is stored."""
 
 
 class Outgoing:
@@ -83,13 +76,6 @@ class Outgoing:
     def size(self) -> int:
         """Bytes that count against the server's `max_payload`."""
         return message_size(self.header_lines, self.payload)
-
-
-class Ack(NamedTuple):
-    """The server's confirmation of one message."""
-
-    sequence: int
-    is_duplicate: bool
 
 
 class Stored(NamedTuple):
@@ -170,8 +156,8 @@ class Stream:
     async def _create(self) -> None:
         try:
             await self._call(f"STREAM.CREATE.{self.name}", self._config | {"num_replicas": self._replicas(1)})
-        except _ApiError as error:
-            if error.code != _NAME_IN_USE:  # by somebody who made it just now, with another configuration
+        except ApiError as error:
+            if error.code != NAME_IN_USE:  # by somebody who made it just now, with another configuration
                 raise StoreUnavailable(f"stream {self.name} cannot be made: {error}") from error
 
     async def _adapt(self, config: JsonObject) -> None:
@@ -183,7 +169,7 @@ class Stream:
         names = ", ".join(sorted(changes))
         try:
             await self._call(f"STREAM.UPDATE.{self.name}", _without_notes(config) | changes)
-        except (_ApiError, StoreUnavailable) as error:
+        except (ApiError, StoreUnavailable) as error:
             if str(error) != self._complaint:
                 self._complaint = str(error)
                 extra = {"stream": self.name, "changes": names, "reason": str(error)}
@@ -244,13 +230,13 @@ class Stream:
     async def _get(self, request: JsonObject) -> Stored | None:
         try:
             answer = await self._call(f"STREAM.MSG.GET.{self.name}", request, LOOK_S)
-        except _ApiError as error:
-            if error.code == _NO_MESSAGE:
+        except ApiError as error:
+            if error.code == NO_MESSAGE:
                 return None
             raise
         message = answer["message"]
         data = base64.b64decode(message.get("data") or "")
-        return Stored(message["subject"], message["seq"], data, message["time"], _read_headers(message.get("hdrs")))
+        return Stored(message["subject"], message["seq"], data, message["time"], read_headers(message.get("hdrs")))
 
     async def last_direct(self, subject: str) -> bytes | None:
         """Return the content of a subject's last message as any replica has it; that may lag behind the leader."""
@@ -280,7 +266,7 @@ class Stream:
 
     async def _publish(self, message: Outgoing) -> Ack:
         answer = await self._request(message.subject, message.payload, message.headers)
-        return _read_ack(answer)
+        return read_ack(answer)
 
     async def publish_pipelined(self, messages: Sequence[Outgoing]) -> list[Ack]:
         """Publish messages in order with many under way at once.
@@ -323,12 +309,40 @@ class Stream:
             self.check_size(message)
         return await self._remaking(lambda: self._publish_batch(messages))
 
+    async def publish_many(self, messages: Iterable[Outgoing]) -> None:
+        """Publish messages in batches, or one by one where there are few, or where the server does no batches.
+
+        Those of an iterator are made as the ones before are stored.
+
+        Raises:
+            TooLarge: for any of them.
+            StoreUnavailable: not all confirmed; any of them may be stored.
+        """
+        group: list[Outgoing] = []
+        size = 0
+        for message in messages:
+            if len(group) == BATCH_MESSAGES or size + message.size > BATCH_BYTES:
+                await self._publish_group(group)
+                group, size = [], 0
+            group.append(message)
+            size += message.size
+        await self._publish_group(group)
+
+    async def _publish_group(self, messages: Sequence[Outgoing]) -> None:
+        if len(messages) >= FEW:
+            try:
+                await self.publish_batch(messages)
+                return
+            except BatchRefused as error:
+                _log.debug("a batch was refused, publishing one by one", extra={"reason": str(error)})
+        await self.publish_pipelined(messages)
+
     async def _publish_batch(self, messages: Sequence[Outgoing]) -> list[int]:
         batch_id = self.bus.nc.new_inbox().rsplit(".", 1)[-1]
         await self._send_all([_in_batch(one, batch_id, number) for number, one in enumerate(messages[:-1], 1)])
         message, count = messages[-1], len(messages)
         headers = {**message.headers, **_batch_headers(batch_id, count), "Nats-Batch-Commit": "1"}
-        return _batch_sequences(await self._request(message.subject, message.payload, headers), count)
+        return read_batch(await self._request(message.subject, message.payload, headers), count)
 
     async def _send_all(self, messages: Sequence[EncodedMessage]) -> None:
         try:
@@ -370,7 +384,7 @@ class Stream:
 
     async def _call(self, operation: str, body: JsonObject, timeout_s: float = REQUEST_S) -> JsonObject:
         answer = await self._request(f"$JS.API.{operation}", msgspec.json.encode(body), None, timeout_s)
-        return _read_answer(answer)
+        return read_answer(answer)
 
     async def _request(
         self, subject: str, payload: bytes, headers: Mapping[str, str] | None, timeout_s: float = REQUEST_S
@@ -391,51 +405,14 @@ class Stream:
         return answer
 
 
-def _read_headers(encoded: str | None) -> Mapping[str, str]:
-    """Read a block of headers as the server stored it: a line that names the version, then one for each."""
-    if not encoded:
-        return {}
-    lines = base64.b64decode(encoded).decode(errors="replace").split("\r\n")
-    return {name: value.strip() for name, colon, value in (line.partition(":") for line in lines[1:]) if colon}
-
-
 def _without_notes(config: JsonObject) -> JsonObject:
     """Return a configuration without what the server noted in it, and would refuse of us."""
     metadata = {key: value for key, value in (config.get("metadata") or {}).items() if not key.startswith("_nats.")}
     return config | {"metadata": metadata}
 
 
-class _ApiError(StoreError):
-    def __init__(self, code: int, description: str) -> None:
-        super().__init__(description)
-        self.code = code
-
-
 def _unavailable(subject: str, error: Exception) -> StoreUnavailable:
     return StoreUnavailable(f"{subject}: NATS did not confirm: {str(error) or type(error).__name__}")
-
-
-def _read_answer(answer: Msg) -> JsonObject:
-    try:
-        content: Any = msgspec.json.decode(answer.data)
-        error = content.get("error")
-    except (msgspec.DecodeError, AttributeError) as broken:
-        raise StoreError(f"NATS gave an answer that is not JSON: {answer.data[:80]!r}") from broken
-    if not error:
-        return content  # type: ignore[no-any-return]
-    code, description = int(error.get("err_code", 0)), str(error.get("description", "unknown error"))
-    if code == _STREAM_NOT_FOUND:
-        raise StreamMissing(description, is_certain=True)
-    if code in _WRONG_SEQUENCE:
-        raise Conflict(description)
-    if code in _UNAVAILABLE or int(error.get("code", 0)) == 503:
-        raise StoreUnavailable(description)
-    raise _ApiError(code, description)
-
-
-def _read_ack(answer: Msg) -> Ack:
-    content = _read_answer(answer)
-    return Ack(content["seq"], bool(content.get("duplicate")))
 
 
 def _batch_headers(batch_id: str, number: int) -> dict[str, str]:
@@ -445,11 +422,3 @@ def _batch_headers(batch_id: str, number: int) -> dict[str, str]:
 def _in_batch(message: Outgoing, batch_id: str, number: int) -> EncodedMessage:
     lines = message.header_lines + encode_headers(_batch_headers(batch_id, number))
     return EncodedMessage(message.subject, lines, message.payload)
-
-
-def _batch_sequences(answer: Msg, count: int) -> list[int]:
-    try:
-        last = int(_read_answer(answer)["seq"])
-    except _ApiError as error:
-        raise BatchRefused(str(error)) from error
-    return list(range(last - count + 1, last + 1))

@@ -7,7 +7,8 @@ import logging
 
 from headgate.common.deltas import escape_token
 from headgate.common.leadership.leases import NOBODYS, Lease, StoredLease
-from headgate.common.stores.nats.jetstream import EXPECTED_LAST, Outgoing, Stream, StreamMissing
+from headgate.common.stores.nats.answers import StreamMissing
+from headgate.common.stores.nats.jetstream import EXPECTED_LAST, Outgoing, Stream
 from headgate.common.stores.nats.keys import TABLES_BUCKET
 
 _log = logging.getLogger(__name__)

@@ -38,6 +38,7 @@ from headgate.common.stores import (
     LogPosition,
     LogReplay,
 )
+from headgate.common.stores.nats.answers import Ack, BatchRefused
 from headgate.common.stores.nats.encoding import (
     decode_delta,
     decode_message,
@@ -48,16 +49,7 @@ from headgate.common.stores.nats.encoding import (
     tell_unreadable,
 )
 from headgate.common.stores.nats.following import Message, Restarted, follow, read_last, read_position, went_back
-from headgate.common.stores.nats.jetstream import (
-    BATCH_BYTES,
-    BATCH_MESSAGES,
-    OURS,
-    Ack,
-    BatchRefused,
-    Outgoing,
-    Stream,
-    Upkeep,
-)
+from headgate.common.stores.nats.jetstream import BATCH_BYTES, BATCH_MESSAGES, OURS, Outgoing, Stream, Upkeep
 from headgate.common.stores.nats.object_states import ObjectStates
 from headgate.common.stores.nats.tailing import read_after, tail
 

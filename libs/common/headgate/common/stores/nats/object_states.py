@@ -15,6 +15,7 @@ from headgate.common.deltas import DELTA_PREFIX, LogPlace, escape_token, parse_d
 from headgate.common.errors import DecodeError, StoreUnavailable
 from headgate.common.resources import ObjectRef
 from headgate.common.stores import LoggedObject
+from headgate.common.stores.nats.answers import StreamMissing
 from headgate.common.stores.nats.encoding import decode_state, tell_unreadable
 from headgate.common.stores.nats.following import (
     Batch,
@@ -24,7 +25,7 @@ from headgate.common.stores.nats.following import (
     Patience,
     find_place,
 )
-from headgate.common.stores.nats.jetstream import Stream, StreamMissing
+from headgate.common.stores.nats.jetstream import Stream
 
 
 class ObjectStates:

@@ -40,16 +40,10 @@ from headgate.common.snapshot import (
 )
 from headgate.common.stores.announced import AnnouncedRevisions
 from headgate.common.stores.collecting import CHUNK_GRACE_S, NamedChunks, UnusedChunks
+from headgate.common.stores.nats.answers import StreamMissing
 from headgate.common.stores.nats.carried import CHANGE_HEADER, CarriedRevisions, Revision, carried_by, new_manifest
 from headgate.common.stores.nats.following import Message, Restarted, follow
-from headgate.common.stores.nats.jetstream import (
-    EXPECTED_LAST,
-    Outgoing,
-    Stored,
-    Stream,
-    StreamMissing,
-    Upkeep,
-)
+from headgate.common.stores.nats.jetstream import EXPECTED_LAST, Outgoing, Stored, Stream, Upkeep
 from headgate.common.stores.nats.keys import PREFIX, TABLES_BUCKET, chunk_key, manifest_key, pointer_key
 from headgate.common.stores.pointers import Tell, decode_pointer, decode_versions, follow_pointer, pointer_to
 from headgate.common.stores.revision_change import CONTENTS_LIMIT, RevisionChange, decode_change, encode_change
@@ -171,9 +165,7 @@ class NatsSnapshotStore:
     async def put_chunks(self, chunks: Sequence[Chunk]) -> None:
         """Store chunks; storing one twice does no harm."""
         await self._count_on(chunk.digest for chunk in chunks)
-        await self._stream.publish_pipelined(
-            [Outgoing(chunk_key(chunk.digest), compress(chunk.content)) for chunk in chunks]
-        )
+        await self._stream.publish_many(Outgoing(chunk_key(chunk.digest), compress(chunk.content)) for chunk in chunks)
 
     async def get_chunk(self, name: ChunkName) -> bytes:
         """Return a chunk's verified content; any replica may answer, the leader is asked when that one lacks it."""

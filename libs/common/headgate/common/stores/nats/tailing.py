@@ -10,8 +10,9 @@ import random
 from collections.abc import AsyncGenerator, Sequence
 
 from headgate.common.errors import StoreError, StoreUnavailable
+from headgate.common.stores.nats.answers import StreamMissing
 from headgate.common.stores.nats.following import Interrupted, Message, OrderedConsumer, read_position
-from headgate.common.stores.nats.jetstream import Stream, StreamMissing
+from headgate.common.stores.nats.jetstream import Stream
 
 _log = logging.getLogger(__name__)
 _FIRST_PAUSE_S, _LAST_PAUSE_S = 0.05, 2.0

@@ -84,10 +84,8 @@ class Exchange(ActiveRequest):
             origin, fields = self.origin, self.fields
             lines = forwarded_lines(fields, origin, self.client.peer)
             facts = RequestFacts(self.method, origin.scheme, fields.host, self.target, lines, origin.address)
-            facts.path = self.path or facts.path
-            facts.peer, facts.came = self.client.peer.address, fields
-            if fields.traefik_forwarding is None and not fields.passes_claims:
-                facts.names = fields.names
+            facts.path, facts.peer = self.path or facts.path, self.client.peer.address
+            facts.take_fields(fields)
             facts.transport = b"http" if origin.tls is None else b"https"
             self._facts = facts
         return facts

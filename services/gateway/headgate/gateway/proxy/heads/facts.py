@@ -94,6 +94,12 @@ class RequestFacts:
         self._cookies: dict[bytes, bytes] | None = None
         self._body_fields: BodyFields | None = None
 
+    def take_fields(self, fields: RequestFields) -> None:
+        """Note the fields as they came, which the lines were made of (`forward.forwarded_lines`)."""
+        self.came = fields
+        if fields.traefik_forwarding is None and not fields.passes_claims:
+            self.names = fields.names
+
     def change_lines(self, lines: bytes) -> None:
         """Look at other header lines from now on; what is known of the request besides stays known."""
         self.lines = lines
