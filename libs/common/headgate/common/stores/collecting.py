@@ -67,9 +67,8 @@ class NamedChunks:
         return set().union(*self._named.values())
 
     def add(self, key: str, digests: Iterable[str]) -> None:
-        """Take in a manifest."""
-        if key not in self._named:
-            self._named[key] = tuple(map(sys.intern, digests))
+        """Take in a manifest, in place of another one that had its key."""
+        self._named[key] = tuple(map(sys.intern, digests))
 
     def drop(self, keys: Iterable[str]) -> None:
         """Forget these manifests."""

@@ -9,7 +9,7 @@ import logging
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 
-from headgate.common.errors import DecodeError, StoreError
+from headgate.common.errors import Conflict, DecodeError, StoreError
 from headgate.common.service.tasks import cancel
 from headgate.common.snapshot import Manifest, Pointer, Version, digest_of
 
@@ -115,3 +115,13 @@ def decode_versions(texts: Iterable[str]) -> list[Version]:
 
 def _is_same(pointer: Pointer, known: Pointer | None) -> bool:
     return known is not None and (pointer.version, pointer.manifest_digest) == (known.version, known.manifest_digest)
+
+
+def check_expected(table: str, expected: Pointer | None, current: Pointer | None) -> None:
+    """Raise Conflict where a table's pointer is not the one that a writer expects."""
+    if current != expected:
+        raise Conflict(f"table {table}: expected {_name(expected)}, found {_name(current)}")
+
+
+def _name(pointer: Pointer | None) -> str:
+    return f"revision {pointer.version}" if pointer else "no revision"

@@ -19,9 +19,10 @@ from headgate.common.errors import DecodeError
 from headgate.common.snapshot import SCHEMA, Chunk, ChunkName, Manifest, Version, compress, decompress
 from headgate.common.table import ENTRIES, EntryKind
 
-CHANGE_LIMIT = 64 * 1024
-"""Bytes of an encoded change; a larger one does not travel, and readers fetch what they lack."""
-CONTENTS_LIMIT = 48 * 1024
+CHANGE_LIMIT = 48_000
+"""Bytes of an encoded change; a larger one does not travel, and readers fetch what they lack. In base64 it stands in a
+header of NATS, which takes 65,535 bytes of all headers together."""
+CONTENTS_LIMIT = 40_000
 """Bytes of the contents that travel in it; of further chunks the names do, and readers fetch them."""
 _DECODED_LIMIT = 1024 * 1024
 _MOST_NAMES = 1000

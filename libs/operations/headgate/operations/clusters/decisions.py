@@ -74,6 +74,6 @@ def _changed(settings: ClusterSettings, table: str, changes: Mapping[str, Any]) 
 
 async def _check_known(stores: Stores, table: str, cluster: str) -> None:
     pointer = await stores.snapshots.read_pointer(table)
-    known = sorted((await stores.snapshots.get_manifest(table, pointer.version)).inputs) if pointer else []
+    known = sorted((await stores.snapshots.manifest_of(pointer)).inputs) if pointer else []
     if cluster not in known:
         raise OperationError(f"no cluster {cluster!r} in table {table!r}; it has {', '.join(known) or 'none yet'}")

@@ -188,7 +188,7 @@ class TablePublisher:
         self._manifest = None
         if self._pointer is not None:
             try:
-                self._manifest = await self._store.get_manifest(self._table, self._pointer.version)
+                self._manifest = await self._store.manifest_of(self._pointer)
             except (NotFound, DecodeError):
                 self._manifest = None  # lost or damaged: what it said counts for nothing, the next revision heals it
         self._is_known = True

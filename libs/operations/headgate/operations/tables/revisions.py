@@ -106,7 +106,7 @@ async def current_manifest(snapshots: SnapshotStore, table: str) -> tuple[Pointe
             f"table {table!r} was never published: is --table right? `headgate status` says what is waited for"
         )
     try:
-        return pointer, await snapshots.get_manifest(table, pointer.version)
+        return pointer, await snapshots.manifest_of(pointer)
     except NotFound as error:
         raise OperationError(
             f"table {table!r}: revision {pointer.version} was collected meanwhile; ask again"

@@ -172,8 +172,8 @@ def test_known_names_change_nothing_but_the_search(pairs, steps, is_request) -> 
         lines = forwarded_lines(read, peer, peer)
     else:
         lines = lines[lines.index(b"\n") + 1 :]
-    searched, known = Headers.from_lines(lines), Headers.from_lines(lines, read.names)
-    assert (read.names is not None) == (read.shape is not None)
+    searched, known = Headers.from_lines(lines), Headers.from_lines(lines, read.lines_shape)
+    assert read.lines_shape is read.shape
     assert looked_at(known) == looked_at(searched)
     for kind, name in steps:
         change(searched, kind, name)
@@ -183,7 +183,7 @@ def test_known_names_change_nothing_but_the_search(pairs, steps, is_request) -> 
 
 def test_names_are_not_known_of_lines_that_somebody_replaced() -> None:
     read = read_request_fields(((b"Accept",), (b"a",)), 100)
-    assert read.names is not None
-    assert not read.names.has_any(b"\nx-one:")
+    assert read.lines_shape is not None
+    assert not read.lines_shape.names.has_any(b"\nx-one:")
     read.lines += b"X-One: 1\r\n"
-    assert read.names is None
+    assert read.lines_shape is None

@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from headgate.common.errors import Conflict, DecodeError, StoreError
+from headgate.common.errors import Conflict, DecodeError, StoreError, StoreUnavailable, TooLarge
 from headgate.common.snapshot import Manifest, digest_of
 from headgate.common.stores.nats.following import Message
 from headgate.common.stores.nats.jetstream import EXPECTED_LAST, Outgoing, Stored, Stream
@@ -23,6 +23,7 @@ from headgate.common.stores.revision_change import decode_change
 
 _log = logging.getLogger(__name__)
 
+_TRIES = 5
 CHANGE_HEADER = "Headgate-Change"
 """Of a pointer's message: `encode_change` in base64."""
 
@@ -52,6 +53,15 @@ class CarriedRevisions:
         self._locks: dict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._tasks: set[asyncio.Task[None]] = set()
 
+    def check(self, revision: Revision) -> None:
+        """Look whether the server takes a revision's messages, before its pointer is moved.
+
+        Raises:
+            TooLarge: it does not take one of them.
+        """
+        for message in (*revision.chunks, revision.manifest):
+            self._stream.check_size(message)
+
     def store_soon(self, table: str, revision: Revision) -> None:
         """Begin to store what a table's pointer carries by now; `settle` waits for it."""
         self._waiting[table] = revision
@@ -75,7 +85,10 @@ class CarriedRevisions:
             return
         async with self._locks[table]:
             if (revision := self._waiting.get(table)) is not None:
-                await self.store(revision)
+                try:
+                    await self.store(revision)
+                except TooLarge as error:  # the server takes less than when the pointer was moved
+                    _log.error("a revision cannot be stored", extra={"table": table, "reason": str(error)})
                 del self._waiting[table]
 
     async def settle_all(self) -> None:
@@ -91,35 +104,49 @@ class CarriedRevisions:
         """
         await self._stream.publish_pipelined(revision.chunks)
         manifest = revision.manifest
-        try:
-            await self._stream.publish(manifest)
-        except Conflict:
-            there = await self._stream.last(manifest.subject)
-            if there is None or there.data == manifest.payload:
+        for _ in range(_TRIES):
+            try:
+                await self._stream.publish(manifest)
                 return
-            # A writer that lost the race for the pointer has stored its own, and did not come to remove it.
-            await self._stream.purge(manifest.subject, before=there.sequence + 1)
-            await self._stream.publish(manifest)
+            except Conflict:
+                there = await self._stream.last(manifest.subject)
+            if there is not None and there.data == manifest.payload:
+                return
+            if there is not None:
+                # A writer that lost the race for the pointer has stored its own, and may not come to remove it.
+                await self._stream.purge(manifest.subject, before=there.sequence + 1)
+        raise StoreUnavailable(f"{manifest.subject} is stored by others again and again")
 
-    async def complete(self, stored: Stored) -> None:
-        """Store what a pointer of another writer carries, unless that is done.
+    async def complete(self, stored: Stored) -> bool:
+        """Store what a pointer of another writer carries, unless that is done; return whether it is stored now.
 
         Raises:
             StoreUnavailable: not now.
         """
+        carried = carried_by(stored)
         try:
-            pointer, change = decode_pointer(stored.data), decode_change(carried_by(stored))
-            there = await self._stream.last(manifest_key(pointer.table, pointer.version))
-            if there is not None and digest_of(there.data) == pointer.manifest_digest:
-                return
+            pointer = decode_pointer(stored.data)
+        except DecodeError:
+            return False
+        there = await self._stream.last(manifest_key(pointer.table, pointer.version)) if carried else None
+        if not carried or (there is not None and digest_of(there.data) == pointer.manifest_digest):
+            return True
+        try:
+            change = decode_change(carried)
             parent = await self._stream.last(manifest_key(pointer.table, change.parent))
             manifest = change.apply_to(Manifest.decode(parent.data)) if parent is not None else None
-        except DecodeError:  # of a later release, or nothing that is only here
-            return
-        if manifest is not None:
-            chunks = [Outgoing(chunk_key(chunk.name.digest), chunk.stored) for chunk in change.new if chunk.stored]
+        except DecodeError:  # of a later release
+            manifest = None
+        if manifest is None:  # where the parent was dropped, this one was stored before
+            return there is not None
+        chunks = [Outgoing(chunk_key(chunk.name.digest), chunk.stored) for chunk in change.new if chunk.stored]
+        try:
             await self.store(Revision(chunks, new_manifest(manifest, manifest.encode())))
-            _log.info("stored what a pointer carried", extra={"table": pointer.table, "revision": str(pointer.version)})
+        except TooLarge as error:
+            _log.error("what a pointer carries cannot be stored", extra={"table": pointer.table, "reason": str(error)})
+            return False
+        _log.info("stored what a pointer carried", extra={"table": pointer.table, "revision": str(pointer.version)})
+        return True
 
 
 def new_manifest(manifest: Manifest, encoded: bytes) -> Outgoing:

@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 from headgate.common.bus.connection import Bus
 from headgate.common.deltas import escape_token
-from headgate.common.errors import Conflict, DecodeError, HistoryBroken, NotFound, StoreError
+from headgate.common.errors import Conflict, DecodeError, HistoryBroken, NotFound, StoreError, StoreUnavailable
 from headgate.common.resources import JsonObject
 from headgate.common.snapshot import (
     Chunk,
@@ -44,8 +44,22 @@ from headgate.common.stores.nats.answers import StreamMissing
 from headgate.common.stores.nats.carried import CHANGE_HEADER, CarriedRevisions, Revision, carried_by, new_manifest
 from headgate.common.stores.nats.following import Message, Restarted, follow
 from headgate.common.stores.nats.jetstream import EXPECTED_LAST, Outgoing, Stored, Stream, Upkeep
-from headgate.common.stores.nats.keys import PREFIX, TABLES_BUCKET, chunk_key, manifest_key, pointer_key
-from headgate.common.stores.pointers import Tell, decode_pointer, decode_versions, follow_pointer, pointer_to
+from headgate.common.stores.nats.keys import (
+    PREFIX,
+    TABLES_BUCKET,
+    chunk_key,
+    manifest_key,
+    newest_manifests,
+    pointer_key,
+)
+from headgate.common.stores.pointers import (
+    Tell,
+    check_expected,
+    decode_pointer,
+    decode_versions,
+    follow_pointer,
+    pointer_to,
+)
 from headgate.common.stores.revision_change import CONTENTS_LIMIT, RevisionChange, decode_change, encode_change
 
 _log = logging.getLogger(__name__)
@@ -106,8 +120,10 @@ class NatsSnapshotStore:
         self._left_over: dict[str, tuple[str, int]] = {}
         """By table, subject and sequence of a manifest that no pointer names."""
         self._written: dict[str, tuple[Pointer, int]] = {}
-        """By table, the pointer that was written here last and its sequence: as long as it is the one that is expected,
-        the server compares it with the stored one."""
+        """By table, the pointer written here last and its sequence. What followed may be lost where a server was away."""
+        stream.bus.on_disturbance(self._written.clear)
+        self._newest: frozenset[str] = frozenset()
+        """Keys of manifests that were the newest of their tables when they were read: they may be others by now."""
 
     async def read_pointer(self, table: str) -> Pointer | None:
         """Return the pointer as the stream's leader has it; None if there is none.
@@ -203,8 +219,9 @@ class NatsSnapshotStore:
             current, sequence = await self._read(table, stored)
             if current is not None and current == wanted:
                 return current
-            _check_expected(table, expected, current)
+            check_expected(table, expected, current)
         if is_ours and expected is not None and messages.parent == expected.version:
+            self._carried.check(messages.revision)
             await self._move(table, wanted, expected, sequence, messages.headers)
             self._carried.store_soon(table, messages.revision)
         else:
@@ -219,9 +236,10 @@ class NatsSnapshotStore:
         manifest = await self._store_manifest(table, expected, messages.revision)
         try:
             await self._move(table, wanted, expected, after, messages.headers)
-        except Conflict:
-            with suppress(StoreError):  # a manifest that stays does no harm
-                await self._stream.purge(messages.revision.manifest.subject, before=manifest + 1)
+        except StoreError as error:
+            if not isinstance(error, StoreUnavailable):  # the pointer was not moved
+                with suppress(StoreError):
+                    await self._stream.purge(messages.revision.manifest.subject, before=manifest + 1)
             raise
 
     async def _store_manifest(self, table: str, expected: Pointer | None, revision: Revision) -> int:
@@ -239,7 +257,7 @@ class NatsSnapshotStore:
             if stored is not None and stored.data == manifest.payload:
                 return stored.sequence  # ours, which was not confirmed
             await asyncio.sleep(_MOVING_S)
-            _check_expected(table, expected, (await self._present_pointer(table))[0])
+            check_expected(table, expected, (await self._present_pointer(table))[0])
             if stored is not None:
                 self._left_over[table] = manifest.subject, stored.sequence
             raise HistoryBroken(f"table {table}: {manifest.subject} is there, and no pointer names it") from None
@@ -257,7 +275,7 @@ class NatsSnapshotStore:
             current, after = await self._present_pointer(table)
             if current == wanted:
                 return
-            _check_expected(table, expected, current)  # else the same one was written again since
+            check_expected(table, expected, current)  # else the same one was written again since
             ack = await self._stream.publish(
                 Outgoing(pointer_key(table), content, headers | {EXPECTED_LAST: str(after)})
             )
@@ -327,11 +345,16 @@ class NatsSnapshotStore:
         if (announced := self._announced.manifest_of(pointer)) is not None:
             return announced
         encoded = await self._stored_manifest(table, version)
-        # Another one is of a writer that lost the race for the pointer, and goes when the one that won stores its own.
-        is_named = encoded is not None and digest_of(encoded) == pointer.manifest_digest
-        if not is_named and (carried := await self._carried_manifest(table, version)) is not None:
-            return carried
-        return self._announced.note(Manifest.decode(encoded) if encoded else await self.get_manifest(table, version))
+        if encoded is None or digest_of(encoded) != pointer.manifest_digest:
+            # Another one is of a writer that lost the race for the pointer: it goes when the winner stores its own.
+            if (carried := await self._carried_manifest(table, version)) is not None:
+                return carried
+            encoded = await self._stored_manifest(table, version)
+        if encoded is None:
+            raise NotFound(f"table {table} has no revision {version}: never committed, or collected since")
+        if digest_of(encoded) != pointer.manifest_digest and await self.read_pointer(table) != pointer:
+            raise NotFound(f"table {table} moved on from revision {version} while it was read")
+        return self._announced.note(Manifest.decode(encoded))
 
     async def versions(self, table: str) -> Sequence[Version]:
         """Return the versions whose manifests are kept, oldest first; that of the pointer is one of them."""
@@ -353,8 +376,9 @@ class NatsSnapshotStore:
         await self._carried.settle(table)
         pointer = None
         if expired:
-            if (stored := await self._stored_pointer(table)) is not None:
-                await self._carried.complete(stored)
+            stored = await self._stored_pointer(table)
+            if stored is not None and not await self._carried.complete(stored):
+                return 0  # the parent is needed as long as nothing else has the revision
             pointer, _ = await self._read(table, stored)
         old = [version for version in expired if pointer is None or version != pointer.version]
         for group in _groups([manifest_key(table, version) for version in old]):
@@ -373,7 +397,9 @@ class NatsSnapshotStore:
         before = set(self._named.manifests)
         keys = await self._stream.subjects(f"{PREFIX}.manifest.>")
         self._named.drop(before - keys)
-        for key in keys - self._named.manifests:
+        ours = {manifest_key(table, pointer.version) for table, (pointer, _) in self._written.items()}
+        replaceable, self._newest = self._newest, newest_manifests(keys)
+        for key in (keys - self._named.manifests) | ((keys & (replaceable | self._newest)) - ours):
             if (stored := await self._stream.last(key)) is None:
                 continue
             try:
@@ -421,12 +447,3 @@ class NatsSnapshotStore:
 
 def _groups(items: Sequence[str]) -> Iterator[Sequence[str]]:
     return (items[start : start + _PURGES] for start in range(0, len(items), _PURGES))
-
-
-def _check_expected(table: str, expected: Pointer | None, current: Pointer | None) -> None:
-    if current != expected:
-        raise Conflict(f"table {table}: expected {_name(expected)}, found {_name(current)}")
-
-
-def _name(pointer: Pointer | None) -> str:
-    return f"revision {pointer.version}" if pointer else "no revision"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from headgate.common.plugins.fields import HEADER_NAME, checked_name, checked_value
 
 if TYPE_CHECKING:
-    from headgate.gateway.proxy.heads.shape import FieldNames
+    from headgate.gateway.proxy.heads.shape import Shape
 
 
 @lru_cache(4096)
@@ -33,25 +33,25 @@ def _begin(name: str) -> bytes:
 class Headers:
     """The fields of one head, without Host and those that frame the message."""
 
-    __slots__ = ("_added", "_folded", "_lines", "_names")
+    __slots__ = ("_added", "_folded", "_lines", "_shape")
 
     def __init__(self, pairs: Iterable[tuple[str, str]] = ()) -> None:
         self._lines = b""
         self._folded: bytes | None = None
         """The lines in lower case behind a line feed, made when they are first searched: every field has one before."""
-        self._names: FieldNames | None = None
-        """Those that the lines began with; None where they are not known."""
+        self._shape: Shape | None = None
+        """Has the names that the lines began with; None where they are not known."""
         self._added: list[bytes] = []
         """Keys of those that came to them."""
         for name, value in pairs:
             self.add(name, value)
 
     @classmethod
-    def from_lines(cls, lines: bytes, names: "FieldNames | None" = None) -> "Headers":
-        """Take over lines that were checked, each `Name: value` with its CRLF, and which names they may have."""
+    def from_lines(cls, lines: bytes, shape: "Shape | None" = None) -> "Headers":
+        """Take over lines that were checked, each `Name: value` with its CRLF, and a shape that has all their names."""
         headers = cls()
         headers._lines = lines
-        headers._names = names
+        headers._shape = shape
         return headers
 
     def to_lines(self) -> bytes:
@@ -107,7 +107,7 @@ class Headers:
     def extend(self, lines: bytes) -> None:
         """Append lines of another head, as `to_lines` gives them."""
         self._lines += lines
-        self._folded = self._names = None
+        self._folded = self._shape = None
 
     def remove(self, name: str) -> bool:
         """Take all fields of a name away; tell whether there were any."""
@@ -140,8 +140,8 @@ class Headers:
     def has_any(self, prefix: bytes) -> bool:
         """Tell whether the name of any field begins so; in lower case."""
         beginning = b"\n" + prefix
-        names = self._names
-        if names is not None and not names.has_any(beginning) and not self._has_added(beginning):
+        shape = self._shape
+        if shape is not None and not shape.names.has_any(beginning) and not self._has_added(beginning):
             return False
         return self._find_in_lines(beginning, 0) >= 0
 
@@ -161,8 +161,8 @@ class Headers:
 
     def _find(self, key: bytes, start: int) -> int:
         """Return where the next line with a key begins, from the beginning of a line on; negative if there is none."""
-        names = self._names
-        if names is not None and key not in names.keys and not self._has_added(key):
+        shape = self._shape
+        if shape is not None and key not in shape.names.keys and not self._has_added(key):
             return -1
         return self._find_in_lines(key, start)
 
@@ -196,7 +196,7 @@ class Headers:
     def _append(self, lines: bytes, key: bytes) -> None:
         """Append lines that begin with a key, all of them."""
         self._lines += lines
-        if self._names is not None:
+        if self._shape is not None:
             self._added.append(key)
         if self._folded is not None:
             self._folded += lines.lower()

@@ -75,7 +75,7 @@ class AnswerRun:
         self._request.upstream_head = lines
         response = Response(
             answer.status,
-            Headers.from_lines(self._came_fields, answer.names),
+            Headers.from_lines(self._came_fields, answer.lines_shape),
             # One with trailers streams, so that these go on behind it.
             payload if done and not bodiless and not trailers else None,
             from_upstream=True,

@@ -8,7 +8,7 @@ from typing import Final
 
 from headgate.gateway.proxy.heads.body_fields import BodyFields, read_pairs, read_values
 from headgate.gateway.proxy.heads.head import RequestFields
-from headgate.gateway.proxy.heads.shape import FieldNames
+from headgate.gateway.proxy.heads.shape import Shape
 
 _BLANKS: Final = b" \t"
 _ENDING_HERE: Final = frozenset(
@@ -47,11 +47,11 @@ class RequestFacts:
         "host",
         "lines",
         "method",
-        "names",
         "path",
         "peer",
         "query",
         "scheme",
+        "shape",
         "target",
         "transport",
     )
@@ -63,8 +63,8 @@ class RequestFacts:
         self.target = target
         self.lines = lines
         self.client = client
-        self.names: FieldNames | None = None
-        """Which names the lines may have; None where that is not known."""
+        self.shape: Shape | None = None
+        """Which shape has all names of the lines; None where that is not known."""
         self.peer = client
         """Address of who is connected, without port: the client, or a trusted proxy."""
         cut = target.find(b"?")
@@ -98,12 +98,12 @@ class RequestFacts:
         """Note the fields as they came, which the lines were made of (`forward.forwarded_lines`)."""
         self.came = fields
         if fields.traefik_forwarding is None and not fields.passes_claims:
-            self.names = fields.names
+            self.shape = fields.lines_shape
 
     def change_lines(self, lines: bytes) -> None:
         """Look at other header lines from now on; what is known of the request besides stays known."""
         self.lines = lines
-        self.names = None
+        self.shape = None
         self._folded = b""
         self._cookies = None
 

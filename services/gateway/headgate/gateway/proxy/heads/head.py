@@ -6,7 +6,7 @@ from headgate.gateway.proxy.heads.cutting import Fields, cut_fields
 
 if TYPE_CHECKING:
     from headgate.gateway.proxy.config import ProxyConfig
-    from headgate.gateway.proxy.heads.shape import FieldNames, Shape
+    from headgate.gateway.proxy.heads.shape import Shape
 
 _NO_OPTIONS: Final[frozenset[bytes]] = frozenset()
 _NO_FIELDS: Final[Fields] = ((), ())
@@ -39,10 +39,9 @@ class Head:
         self.lines = self._written = lines
 
     @property
-    def names(self) -> "FieldNames | None":
-        """Which names the lines may have; None where that is not known, as somebody has put others in their place."""
-        shape = self.shape
-        return shape.names if shape is not None and self.lines is self._written else None
+    def lines_shape(self) -> "Shape | None":
+        """Which shape has all names of the lines; None where that is not known, as somebody has put others there."""
+        return self.shape if self.lines is self._written else None
 
 
 class RequestFields(Head):
