@@ -11,14 +11,15 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
-from nats.aio.client import Client
 from nats.errors import FlushTimeoutError
 from nats.protocol.parser import Parser
+from prometheus_client import REGISTRY
 
 from fakes.stores.faulty_nats import BOUND_S, delta, insist, recorded
 from fakes.stores.nats import lose_store, real_bus, real_nats
 from headgate.cli.up.embedded_nats import EmbeddedNats
 from headgate.common.bus.connection import Bus
+from headgate.common.bus.direct import Receive
 from headgate.common.errors import StoreUnavailable
 from headgate.common.stores import LogBatch, LogReplay
 from headgate.common.stores.nats import NatsStores
@@ -153,20 +154,39 @@ async def test_a_consumer_that_the_server_lost_is_replaced() -> None:
         await recorder.until(lambda: recorder.versions == {"web": "1"})
 
 
-async def test_messages_dropped_by_our_own_client_are_read_again(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    subscribe = Client.subscribe
+async def test_messages_lost_on_the_way_are_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    subscribe, losses = Bus.subscribe_directly, iter(range(40))
 
-    async def narrow(self: Client, subject: str, **options: Any) -> object:
-        if "pending_msgs_limit" in options:
-            options["pending_msgs_limit"] = 10
-        return await subscribe(self, subject, **options)
+    async def leaky(self: Bus, subject: str, receive: Receive) -> object:
+        def lose_some(*message: Any) -> None:
+            if next(losses, 1) % 2:
+                receive(*message)
 
-    monkeypatch.setattr(Client, "subscribe", narrow)
+        return await subscribe(self, subject, lose_some)
+
+    monkeypatch.setattr(Bus, "subscribe_directly", leaky)
     async with recorded() as (_, stores, recorder):
         await stores.log_writer.append_all([delta(f"n{n}") for n in range(100)])
         await recorder.until(lambda: len(recorder.versions) == 100)
+    assert next(losses, None) is None
+
+
+def renewals() -> float:
+    return REGISTRY.get_sample_value("headgate_follower_renewals_total", {"stream": "HEADGATE_DELTAS"}) or 0.0
+
+
+async def test_messages_dropped_by_our_own_client_have_all_read_again(caplog: pytest.LogCaptureFixture) -> None:
+    async def sleep(_message: object) -> None:
+        await asyncio.sleep(60)
+
+    async with recorded() as (_, stores, recorder):
+        before = renewals()
+        await stores.bus.subscribe("news", sleep, messages=2, size=1000)
+        for _ in range(10):
+            await stores.bus.publish("news", b"x")
+        await recorder.until(lambda: renewals() > before)
+        await stores.log_writer.append(delta("web"))
+        await recorder.until(lambda: recorder.versions == {"web": "1"})
     assert "messages were dropped on our side" in caplog.text
 
 

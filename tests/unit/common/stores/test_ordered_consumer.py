@@ -2,16 +2,15 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
 
 import pytest
-from nats.aio.msg import Msg
 
+from headgate.common.bus.direct import Receive
 from headgate.common.stores.nats.following import Interrupted, OrderedConsumer
 
-SPOKEN: dict[str, dict[str, str]] = {
-    "idle": {"Status": "100", "Description": "Idle Heartbeat"},
-    "held back": {"Status": "100", "Description": "Idle Heartbeat", "Nats-Consumer-Stalled": "inbox.more"},
+SPOKEN: dict[str, str] = {
+    "idle": "100 Idle Heartbeat\r\n",
+    "held back": "100 Idle Heartbeat\r\nNats-Consumer-Stalled: inbox.more\r\n",
 }
 
 
@@ -23,7 +22,7 @@ class ScriptedStream:
         self.is_connected = True
         self._waiting, self._script = waiting, script
         self.answered: list[str] = []
-        self._receive: Callable[[Msg], Any]
+        self._receive: Receive
 
     def on_disturbance(self, _act: object) -> Callable[[], None]:
         return lambda: None
@@ -31,7 +30,7 @@ class ScriptedStream:
     def new_inbox(self) -> str:
         return "inbox.1"
 
-    async def subscribe(self, _inbox: str, receive: Callable[[Msg], Any], **_bounds: int) -> None:
+    async def subscribe_directly(self, _inbox: str, receive: Receive) -> None:
         self._receive = receive
 
     async def publish(self, subject: str) -> None:
@@ -46,11 +45,12 @@ class ScriptedStream:
         for said in self._script:
             await asyncio.sleep(0.01)
             if isinstance(said, str):
-                await self._receive(Msg(self, headers={**SPOKEN[said], "Nats-Last-Consumer": str(delivered)}))  # type: ignore[arg-type]
+                headers = f"NATS/1.0 {SPOKEN[said]}Nats-Last-Consumer: {delivered}\r\n\r\n"
+                self._receive("inbox.1", "", headers.encode(), b"")
                 continue
             delivered += 1
             reply = f"$JS.ACK.S.C.1.{delivered}.{delivered}.1000.{said[1]}"
-            await self._receive(Msg(self, subject=said[0], reply=reply, data=b""))  # type: ignore[arg-type]
+            self._receive(said[0], reply, b"", b"")
 
 
 async def subjects(stream: ScriptedStream) -> list[str]:
@@ -81,6 +81,6 @@ async def test_an_empty_stream_is_read_at_once() -> None:
 
 
 async def test_a_consumer_that_is_gone_is_no_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(SPOKEN, "idle", {"Status": "409", "Description": "Consumer Deleted"})
+    monkeypatch.setitem(SPOKEN, "idle", "409 Consumer Deleted\r\n")
     with pytest.raises(Interrupted, match="Consumer Deleted"):
         await subjects(ScriptedStream(2, ("a", 1), "idle"))

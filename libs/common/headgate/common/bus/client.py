@@ -10,7 +10,10 @@ from typing import Any
 
 import nats.errors
 from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
 
+from headgate.common.bus.direct import DirectParser, Receive
 from headgate.common.bus.encoded import EncodedMessage
 from headgate.common.service.tasks import heed_cancellation
 
@@ -40,6 +43,35 @@ class PatientClient(Client):
 
     _heard = 0
 
+    def __init__(self) -> None:
+        """Prepare a client; `connect` connects it."""
+        super().__init__()
+        self._ps = self._parser = DirectParser(self)
+
+    async def subscribe_directly(self, subject: str, receive: Receive) -> Subscription:
+        """Subscribe, and have messages given to a function while they are parsed.
+
+        It must be quick, as nothing else is read meanwhile. Nothing is ever dropped for it. What comes before this
+        returns is left out.
+
+        Raises:
+            nats.errors.Error: what nats-py says.
+        """
+        subscription = await self.subscribe(subject, cb=_leave_out)
+        self._parser.receivers[subscription._id] = receive  # noqa: SLF001 - by which messages name it
+        return subscription
+
+    def _remove_sub(self, sid: int, max_msgs: int = 0) -> None:
+        self._parser.receivers.pop(sid, None)
+        super()._remove_sub(sid, max_msgs)
+
+    async def _process_msg(self, sid: int, subject: bytes, reply: bytes, data: bytes, headers: bytes) -> None:
+        receive = self._parser.receivers.get(sid)
+        if receive is None:
+            await super()._process_msg(sid, subject, reply, data, headers)
+        else:
+            await self._parser.give(receive, subject, reply, headers or b"", data)
+
     async def _send_ping(self, future: "asyncio.Future[bool] | None" = None) -> None:
         if self.stats["in_msgs"] != self._heard:
             self._heard = self.stats["in_msgs"]
@@ -64,6 +96,10 @@ class PatientClient(Client):
         await self._send_command(commands)
         if self._flush_queue is not None and self._flush_queue.empty():
             await self._flush_pending()
+
+
+async def _leave_out(_message: Msg) -> None:
+    return
 
 
 class TlsClient(PatientClient):

@@ -26,6 +26,7 @@ from prometheus_client import Counter, Gauge
 
 from headgate.common.bus.access import NatsAccess, TlsFiles
 from headgate.common.bus.client import PARTING_S, PatientClient, TlsClient, close_client, explain, reason_of
+from headgate.common.bus.direct import Receive
 from headgate.common.bus.encoded import EncodedMessage
 from headgate.common.bus.requests import Requests
 from headgate.common.errors import SettingsError, StoreUnavailable
@@ -187,6 +188,14 @@ class Bus:
                 subject, queue=queue, cb=receive, pending_msgs_limit=messages, pending_bytes_limit=size
             )
         )
+
+    async def subscribe_directly(self, subject: str, receive: Receive) -> Subscription:
+        """Subscribe on the client of now, as `PatientClient.subscribe_directly` does.
+
+        Raises:
+            nats.errors.Error: what nats-py says.
+        """
+        return await heed_cancellation(self._client.subscribe_directly(subject, receive))
 
     async def listen(
         self, subject: str, receive: Callable[[Msg], Awaitable[None]], *, messages: int, size: int, queue: str = ""

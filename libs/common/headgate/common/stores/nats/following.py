@@ -26,10 +26,10 @@ from enum import Enum
 from typing import NamedTuple
 
 import nats.errors
-from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 from prometheus_client import Counter
 
+from headgate.common.bus.encoded import decode_headers
 from headgate.common.deltas import LogPlace
 from headgate.common.errors import StoreError, StoreUnavailable
 from headgate.common.resources import JsonObject
@@ -63,8 +63,14 @@ class Message(NamedTuple):
     sequence: int
     time_us: int
     """When it was stored, in microseconds since 1970."""
-    headers: Mapping[str, str]
+    header_block: bytes
+    """As the server sent it; empty for none."""
     data: bytes
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """Its headers, decoded each time: most readers want them once, or never."""
+        return decode_headers(self.header_block) if self.header_block else {}
 
 
 class Restarted(NamedTuple):
@@ -266,7 +272,7 @@ class OrderedConsumer:
         inbox = bus.nc.new_inbox()
         self._name = inbox.rsplit(".", 1)[-1]
         try:
-            self._subscription = await bus.subscribe(inbox, self._receive, messages=512 * 1024, size=256 * 1024 * 1024)
+            self._subscription = await bus.subscribe_directly(inbox, self._receive)
         except (nats.errors.Error, OSError) as error:
             raise StoreUnavailable(f"cannot subscribe: {error}") from error
         info = await self._stream.create_consumer(self._name, self.subjects, self._config(inbox, after))
@@ -355,17 +361,17 @@ class OrderedConsumer:
         except (nats.errors.Error, OSError) as error:
             self._disturbed(f"flow control could not be answered: {error}")
 
-    async def _receive(self, message: Msg) -> None:
-        if message.reply.startswith("$JS.ACK."):
-            self._receive_data(message)
-        elif message.headers:
-            self._receive_control(message, message.headers)
+    def _receive(self, subject: str, reply: str, headers: bytes, data: bytes) -> None:
+        if reply.startswith("$JS.ACK."):
+            self._receive_data(subject, reply, headers, data)
+        elif headers:
+            self._receive_control(reply, decode_headers(headers))
         self._arrived.set()
 
-    def _receive_data(self, message: Msg) -> None:
+    def _receive_data(self, subject: str, reply: str, headers: bytes, data: bytes) -> None:
         # $JS.ACK.<stream>.<consumer>.<delivered>.<stream seq>.<consumer seq>.<nanoseconds>.<pending>; servers with
         # domains put <domain>.<account> before the stream, and may put a random token at the end.
-        tokens = message.reply.split(".")
+        tokens = reply.split(".")
         first = 5 if len(tokens) < 11 else 7
         sequence, consumer_sequence, nanoseconds, pending = map(int, tokens[first : first + 4])
         if consumer_sequence != self._received + 1:
@@ -373,15 +379,13 @@ class OrderedConsumer:
         else:  # also in doubt: what came without a gap is good, and a follower must get ahead
             self._received = consumer_sequence
             self._is_drained = not pending
-            self._queue.append(
-                Message(message.subject, sequence, nanoseconds // 1000, message.headers or {}, message.data)
-            )
+            self._queue.append(Message(subject, sequence, nanoseconds // 1000, headers, data))
 
-    def _receive_control(self, message: Msg, headers: Mapping[str, str]) -> None:
+    def _receive_control(self, reply: str, headers: Mapping[str, str]) -> None:
         if headers.get("Status") != "100":
             self._disturbed(f"{headers.get('Status')} {headers.get('Description', '')}")
-        elif message.reply:
-            self._queue.append(message.reply)
+        elif reply:
+            self._queue.append(reply)
         else:
             if int(headers.get("Nats-Last-Consumer", self._received)) != self._received:
                 self._disturbed("a heartbeat counts messages that did not come")
