@@ -72,6 +72,9 @@ def test_a_subject_names_its_object(ref: ObjectRef) -> None:
         "headgate.deltas.a.b.c.d.e",
         "x.a.b.c.d.e",
         "headgate.delta.a.b.c.d.=FF",
+        "headgate.delta.=FF.b.c.d.e",
+        "headgate.delta..b.c.d",
+        "headgate.delta_a.b.c.d.e",
     ],
 )
 def test_other_subjects_are_refused(subject: str) -> None:
@@ -87,6 +90,28 @@ def test_an_empty_namespace_has_a_token_of_its_own() -> None:
 def test_markers_and_announcements_have_subjects_of_their_own() -> None:
     assert sync_subject("c.1", "", "services") == "headgate.synced.c=2E1.=-.services"
     assert cluster_subject("c.1") == "headgate.cluster.c=2E1"
+
+
+def test_a_delta_of_trusted_values_is_one_like_any_other() -> None:
+    trusted = Delta.trusted(
+        ref=ObjectRef("c1", "", "services", "default", "web"),
+        operation=Operation.APPLY,
+        uid="u",
+        resource_version="7",
+        observed_at=NOW,
+        object={"a": 1},
+        digest="d",
+        author=None,
+        traceparent=None,
+        sequence=3,
+    )
+    built = make_delta(object={"a": 1}, digest="d", sequence=3)
+    assert trusted == built
+    assert trusted.model_dump_json() == built.model_dump_json()
+    assert trusted.model_copy(update={"uid": "v"}) == built.model_copy(update={"uid": "v"}) != trusted
+    assert trusted.model_fields_set == set(Delta.model_fields)
+    with pytest.raises(ValidationError, match="frozen"):
+        trusted.uid = "v"  # type: ignore[misc]
 
 
 def make_delta(**changes: object) -> Delta:
