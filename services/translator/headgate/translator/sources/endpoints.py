@@ -6,7 +6,9 @@ Kubernetes itself writes one address for an endpoint, and says nothing of others
 with ingress-nginx and Traefik.
 """
 
+import sys
 from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 from headgate.common.resources import ENDPOINT_SLICE, ENDPOINTS, JsonObject
@@ -61,44 +63,55 @@ class Slice(NamedTuple):
 
 def read_slice(manifest: JsonObject) -> Slice:
     """Strip an EndpointSlice; malformed parts are left out."""
-    endpoints = map(as_object, as_list(manifest.get("endpoints")))
     labels = as_object(metadata(manifest).get("labels"))
+    addresses: list[Address] = []
+    for endpoint in as_list(manifest.get("endpoints")):
+        _read_endpoint(as_object(endpoint), addresses)
+    addresses.sort()
     return Slice(
         service=as_text(labels.get(SERVICE_NAME_LABEL)) or None,
-        family=as_text(manifest.get("addressType")),
+        family=sys.intern(as_text(manifest.get("addressType"))),
         ports=_read_ports(manifest.get("ports")),
-        addresses=tuple(sorted(address for endpoint in endpoints for address in _read_endpoint(endpoint))),
+        addresses=tuple(addresses),
         imported=as_text(labels.get(IMPORT_NAME_LABEL)) or None,
         source=as_text(labels.get(SOURCE_CLUSTER_LABEL)),
     )
 
 
 def _read_ports(ports: object) -> tuple[SlicePort, ...]:
-    return tuple(
-        SlicePort(
-            as_text(port.get("name")),
-            port["port"] if is_port(port.get("port")) else None,
-            as_text(port.get("protocol")) or "TCP",
+    return _the_same(
+        tuple(
+            [
+                SlicePort(
+                    as_text(port.get("name")),
+                    port["port"] if is_port(port.get("port")) else None,
+                    as_text(port.get("protocol")) or "TCP",
+                )
+                for port in map(as_object, as_list(ports))
+                if port.get("protocol") in (None, "TCP", "UDP")
+            ]
         )
-        for port in map(as_object, as_list(ports))
-        if port.get("protocol") in (None, "TCP", "UDP")
     )
 
 
-def _read_endpoint(endpoint: JsonObject) -> Iterator[Address]:
+@lru_cache(maxsize=1024)
+def _the_same(ports: tuple[SlicePort, ...]) -> tuple[SlicePort, ...]:
+    """Return the one value for equal ones: most slices have the ports of many others."""
+    return ports
+
+
+def _read_endpoint(endpoint: JsonObject, found: list[Address]) -> None:
     conditions = as_object(endpoint.get("conditions"))
-    is_ready = conditions.get("ready") is not False
-    serving = conditions.get("serving")
+    zone = as_text(endpoint["zone"]) if "zone" in endpoint else ""
+    if not zone and "topology" in endpoint:
+        zone = as_text(as_object(endpoint["topology"]).get(ZONE_LABEL))
+    is_ready, serving = conditions.get("ready") is not False, conditions.get("serving")
+    is_serving = serving if isinstance(serving, bool) else is_ready
+    is_terminating = conditions.get("terminating") is True
+    pod = _pod(endpoint) if "targetRef" in endpoint else ""
     for address in as_list(endpoint.get("addresses")):
-        if isinstance(address, str) and address:
-            yield Address(
-                address=address,
-                zone=as_text(endpoint.get("zone")) or as_text(as_object(endpoint.get("topology")).get(ZONE_LABEL)),
-                is_ready=is_ready,
-                is_serving=serving if isinstance(serving, bool) else is_ready,
-                is_terminating=conditions.get("terminating") is True,
-                pod=_pod(endpoint),
-            )
+        if address and isinstance(address, str):
+            found.append(Address(address, sys.intern(zone), is_ready, is_serving, is_terminating, pod))
 
 
 def _pod(endpoint: JsonObject) -> str:

@@ -1,13 +1,15 @@
 """Services in stored form, and which of their ports a reference means."""
 
+import sys
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from headgate.common.problems import Problem
 from headgate.common.resources import SERVICE, JsonObject
 from headgate.translator.annotations.service import ServicePolicy, read_service_policy
 from headgate.translator.annotations.traefik import traefik_annotations
-from headgate.translator.manifests.reading import as_list, as_object, as_text
+from headgate.translator.manifests.reading import as_list, as_object, as_text, metadata
 from headgate.translator.manifests.specs import refuse, wrong_type
 from headgate.translator.world.world import StoredKind
 
@@ -80,22 +82,37 @@ def port_names(ports: Iterable[ServicePort]) -> str:
 def read_service(manifest: JsonObject) -> Service:
     """Strip a Service; malformed ports are left out."""
     spec = as_object(manifest.get("spec"))
-    ports = [as_object(port) for port in as_list(spec.get("ports"))]
-    tcp = [port for port in ports if port.get("protocol") in (None, "TCP") and is_port(port.get("port"))]
-    udp = [port for port in ports if port.get("protocol") == "UDP" and is_port(port.get("port"))]
+    tcp: list[ServicePort] = []
+    udp: list[ServicePort] = []
+    others: list[Any] = []
+    for port in map(as_object, as_list(spec.get("ports"))):
+        protocol, number = port.get("protocol"), port.get("port")
+        if protocol in (None, "TCP") and is_port(number):
+            tcp.append(_read_port(port))
+            continue
+        if protocol == "UDP" and is_port(number):
+            udp.append(_read_port(port))
+        others += (number, port.get("name"))
+    is_annotated = bool(metadata(manifest).get("annotations"))
     return Service(
-        type=as_text(spec.get("type")) or "ClusterIP",
-        ports=tuple(_read_port(port) for port in tcp),
-        udp_ports=tuple(_read_port(port) for port in udp),
-        other_ports=tuple(found for port in ports if port not in tcp for found in (port.get("port"), port.get("name"))),
+        type=sys.intern(as_text(spec.get("type"))) or "ClusterIP",
+        ports=_the_same(tuple(tcp)),
+        udp_ports=_the_same(tuple(udp)),
+        other_ports=tuple(others),
         external_name=as_text(spec.get("externalName")),
         is_headless=spec.get("clusterIP") == "None",
         families=tuple(family for family in as_list(spec.get("ipFamilies")) if isinstance(family, str)),
         cluster_ip="" if spec.get("clusterIP") == "None" else as_text(spec.get("clusterIP")),
-        policy=read_service_policy(manifest),
-        addresses=tuple(_balancer_addresses(manifest)),
-        of_traefik=tuple(traefik_annotations(manifest).items()),
+        policy=read_service_policy(manifest) if is_annotated else None,
+        addresses=tuple(_balancer_addresses(manifest)) if manifest.get("status") else (),
+        of_traefik=tuple(traefik_annotations(manifest).items()) if is_annotated else (),
     )
+
+
+@lru_cache(maxsize=1024)
+def _the_same(ports: tuple[ServicePort, ...]) -> tuple[ServicePort, ...]:
+    """Return the one value for equal ones: most Services have the ports of many others."""
+    return ports
 
 
 def _balancer_addresses(manifest: JsonObject) -> Iterator[str]:
