@@ -133,6 +133,11 @@ def cluster_ref(cluster: str) -> ObjectRef:
     return ObjectRef(cluster, CLUSTER.group, CLUSTER.resource, "", cluster)
 
 
+def is_cluster_ref(ref: ObjectRef) -> bool:
+    """Whether an object holds the settings of its cluster."""
+    return ref.resource == CLUSTER.resource and ref == cluster_ref(ref.cluster)
+
+
 class Decision(BaseModel):
     """What somebody decided of a cluster, and when."""
 

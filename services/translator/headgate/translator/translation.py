@@ -39,7 +39,7 @@ from headgate.translator.world.entry_point_listeners import listeners_of
 from headgate.translator.world.graph import Graph, Level, Lookups, Node, Output, Rule
 from headgate.translator.world.in_place import InPlace
 from headgate.translator.world.settings import DEFAULT_SETTINGS, TranslationSettings
-from headgate.translator.world.world import Check, KindKey, StoredKind, World
+from headgate.translator.world.world import Check, StoredKind, World
 
 _TABLE_KINDS: tuple[StoredKind[Any], ...] = (
     *(SERVICES, ENDPOINT_SLICES, LEGACY_ENDPOINTS, SERVICE_EXPORTS, SERVICE_IMPORTS),
@@ -128,7 +128,9 @@ class Translation:
         self._active: set[str] = set()
         self.left_out: set[str] = set()
         """Clusters that are there, and not selected."""
-        self._roots = {kind.stored.name: (kind, self._rule(kind)) for kind in translated}
+        self._roots: dict[tuple[str, str], tuple[TranslatedKind[Any, Any], Rule[ObjectRef, Fragment | None]]] = {
+            kind.stored.name: (kind, self._rule(kind)) for kind in translated
+        }
         self._roots_alone = self._roots.keys() - {kind.name for kind in read}
         """Kinds that are not looked up: of no use where they are not selected."""
 
@@ -149,6 +151,10 @@ class Translation:
         """Clusters whose objects are in the table."""
         return frozenset(self._active)
 
+    def is_active(self, cluster: str) -> bool:
+        """Whether a cluster's objects are in the table."""
+        return cluster in self._active
+
     def activate(self, cluster: str) -> None:
         """Admit a cluster whose objects are all here."""
         if cluster in self._active:
@@ -166,10 +172,9 @@ class Translation:
     def apply(self, delta: Delta) -> bool:
         """Take in one delta; return whether anything changed by it that the table is made of, or may be."""
         ref = delta.ref
-        if not self.selection.has_namespace(ref.namespace) and KindKey(ref.group, ref.resource) in self._roots_alone:
+        if not self.selection.has_namespace(ref.namespace) and (ref.group, ref.resource) in self._roots_alone:
             return False
-        changed = self.world.apply(delta)
-        return self._note(delta.ref, changed)
+        return self._note(ref, self.world.apply(delta))
 
     def recall(self, ref: ObjectRef, history: Sequence[Delta]) -> bool:
         """Take the earlier versions of an object of which that is `unsure`; return whether anything changed by it."""
@@ -180,26 +185,28 @@ class Translation:
         return self._note(said.ref, self.world.remember(said))
 
     def _note(self, ref: ObjectRef, changed: tuple[Hashable, ...]) -> bool:
+        if not changed:
+            return False
         is_ours = self.selection.has_namespace(ref.namespace) or any(map(self.graph.askers, changed))
         self.graph.touch(changed)
-        if changed and ref.cluster in self._active:
+        if ref.cluster in self._active:
             self._demand_root(ref)
-        return bool(changed) and is_ours
+        return is_ours
 
     def is_root(self, ref: ObjectRef) -> bool:
         """Whether an object is selected, and of a kind that becomes fragments."""
-        return self.selection.selects(ref) and KindKey(ref.group, ref.resource) in self._roots
+        return self.selection.selects(ref) and (ref.group, ref.resource) in self._roots
 
     def translate(self, ref: ObjectRef, lookups: Lookups) -> Fragment | None:
         """Return what an object of such a kind would contribute in another world; nothing of it is kept."""
-        return translate_object(self._roots[KindKey(ref.group, ref.resource)][0], ref, lookups)
+        return translate_object(self._roots[ref.group, ref.resource][0], ref, lookups)
 
     def _is_to_be_translated(self, ref: ObjectRef, form: Any) -> bool:
-        root = self._roots.get(KindKey(ref.group, ref.resource))
+        root = self._roots.get((ref.group, ref.resource))
         return root is not None and self.selection.has_namespace(ref.namespace) and root[0].concerns(form)
 
     def _demand_root(self, ref: ObjectRef) -> None:
-        root, stored = self._roots.get(KindKey(ref.group, ref.resource)), self.world.get(ref)
+        root, stored = self._roots.get((ref.group, ref.resource)), self.world.get(ref)
         if root is None or not self.selection.has_namespace(ref.namespace):
             return
         versions = self.world.tracker.get(ref)

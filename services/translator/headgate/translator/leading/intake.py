@@ -11,7 +11,7 @@ from itertools import chain, islice
 from typing import NamedTuple
 
 from headgate.common.acme import ACME_CLUSTER
-from headgate.common.clusters import cluster_ref, describe, read_settings
+from headgate.common.clusters import describe, is_cluster_ref, read_settings
 from headgate.common.deltas import (
     Author,
     ClusterAnnouncement,
@@ -91,7 +91,7 @@ class _Change(NamedTuple):
 
 def _note(delta: Delta) -> str:
     """Say what somebody decided; an object that is listed elsewhere speaks for itself."""
-    if delta.ref != cluster_ref(delta.ref.cluster):
+    if not is_cluster_ref(delta.ref):
         return ""
     settings = read_settings(delta.object or {})
     gateways = (*settings.gateways, *chain.from_iterable(settings.table_gateways.values()))
@@ -168,25 +168,30 @@ class Intake:
         return any(has_changed) or before != self._translation.active_clusters
 
     def _receive(self, message: LogMessage, causes: Causes) -> bool:
-        cluster = message.ref.cluster if isinstance(message, Delta | LastGood) else message.cluster
-        if cluster != ACME_CLUSTER and not self._translation.selection.has_cluster(cluster):
-            self._translation.left_out.add(cluster)
+        if isinstance(message, Delta):
+            return self._takes_part(message.ref.cluster) and self._apply(message, causes)
+        if not self._takes_part(message.ref.cluster if isinstance(message, LastGood) else message.cluster):
             return False
         match message:
-            case Delta():
-                return self._apply(message, causes)
             case LastGood() if message.table == self._table:
-                return self._translation.remember(message) and message.ref.cluster in self._translation.active_clusters
+                return self._translation.remember(message) and self._translation.is_active(message.ref.cluster)
             case ClusterAnnouncement():
                 self._admit(message)
             case SyncMarker():
                 self._synced.setdefault(message.cluster, {})[message.kind] = message.sequence
         return False
 
+    def _takes_part(self, cluster: str) -> bool:
+        if cluster == ACME_CLUSTER or self._translation.selection.has_cluster(cluster):
+            return True
+        self._translation.left_out.add(cluster)
+        return False
+
     def _apply(self, delta: Delta, causes: Causes) -> bool:
-        self._sequences[delta.ref.cluster] = delta.sequence
-        kind = self._translation.world.kind_of(delta.ref)
-        is_decision = delta.ref == cluster_ref(delta.ref.cluster)
+        ref = delta.ref
+        self._sequences[ref.cluster] = delta.sequence
+        kind = self._translation.world.kind_of(ref)
+        is_decision = is_cluster_ref(ref)
         if is_decision:
             self._decide(delta)
         # Manifests carry every decision, so one that changes no route is published all the same, and not only by the
@@ -194,7 +199,7 @@ class Intake:
         if kind is None or not (self._translation.apply(delta) or is_decision):
             return False
         causes.add(delta, kind.kind)
-        return delta.ref.cluster == ACME_CLUSTER or delta.ref.cluster in self._translation.active_clusters
+        return ref.cluster == ACME_CLUSTER or self._translation.is_active(ref.cluster)
 
     def _admit(self, announcement: ClusterAnnouncement) -> None:
         """By time, not by place: a decision is written again into a log that lost it, after what came since."""

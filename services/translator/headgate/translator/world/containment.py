@@ -7,18 +7,28 @@ fallback stands in for the one value that could not be computed.
 
 import logging
 from collections.abc import Callable
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 F = TypeVar("F")
+P = ParamSpec("P")
 
 
-def contain(compute: Callable[[], T], fallback: Callable[[Exception], F], work: str, about: object) -> T | F:
-    """Return `compute()`, or `fallback(error)` where that raises; the log names the work, and what it was about."""
+def contain(
+    compute: Callable[P, T],
+    fallback: Callable[[Exception], F],
+    work: str,
+    about: object,
+    *arguments: P.args,
+    **named: P.kwargs,
+) -> T | F:
+    """Return `compute(*arguments)`, or `fallback(error)` where that raises; the log names the work, and what it was
+    about.
+    """
     try:
-        return compute()
+        return compute(*arguments, **named)
     except Exception as error:
         logger.exception("internal error: %s %s", work, about)
         return fallback(error)

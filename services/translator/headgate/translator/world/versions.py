@@ -98,6 +98,9 @@ class VersionTracker:
         if after is None or not after.errors:
             self._unsure.pop(ref, None)
             self._written.pop(ref, None)
+            if ref not in self._records:  # and nothing ought to be
+                self._unwritten.pop(ref, None)
+                return after
         self._compare_with_record(ref)
         return after
 

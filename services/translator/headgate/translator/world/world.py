@@ -152,8 +152,11 @@ class World:
             presumes: whether the caller will `acquit` or `judge` an object of this stored form, so that its first
                 version is good until then as far as these checks go.
         """
-        self._kinds: Mapping[KindKey, StoredKind[Any]] = {stored.name: stored for stored in kinds}
+        self._kinds: dict[tuple[str, str], StoredKind[Any]] = {stored.name: stored for stored in kinds}
         self._checks = dict(checks or {})
+        self._unchecked = {
+            stored.name for stored in self._kinds.values() if stored.check is None and stored.name not in self._checks
+        }
         self._objects: dict[ObjectRef, Any] = {}
         self._indexes: dict[IndexKey, dict[ObjectRef, Any]] = {}
         self._shared: dict[SharedKey, set[str]] = {}
@@ -166,12 +169,13 @@ class World:
 
     def apply(self, delta: Delta) -> tuple[Hashable, ...]:
         """Take in one delta; return the keys (`ObjectRef`, `IndexKey`, `SharedKey`) whose content changed by it."""
-        stored = self._kinds.get(KindKey(delta.ref.group, delta.ref.resource))
+        ref = delta.ref
+        stored = self._kinds.get((ref.group, ref.resource))
         if stored is None:
             return ()
-        ref = ObjectRef(*map(sys.intern, delta.ref))
+        ref = ObjectRef(*map(sys.intern, ref))
         is_present = delta.operation is Operation.APPLY and delta.object is not None
-        if stored.check is None and stored.name not in self._checks:
+        if stored.name in self._unchecked:
             return self._serve(stored, ref, _read(stored, ref, delta.object or {}) if is_present else None)
         before = self.tracker.get(ref)
         if not is_present:
@@ -191,7 +195,7 @@ class World:
 
     def judge(self, ref: ObjectRef) -> tuple[Hashable, ...]:
         """Judge a presumed object by itself; return the keys whose content changed by it."""
-        stored, before = self._kinds[KindKey(ref.group, ref.resource)], self.tracker.get(ref)
+        stored, before = self._kinds[ref.group, ref.resource], self.tracker.get(ref)
         self._end_presumption(stored, ref)
         return self._stand(stored, ref, before, self.tracker.get(ref))
 
@@ -202,18 +206,18 @@ class World:
         versions, check = self.tracker.get(ref), self._checks[stored.name]
         if versions is not None:
             form = versions.present.form
-            errors = contain(lambda: _only_errors(check(ref, form)), _fail, "checking", ref)
+            errors = contain(_find_errors, _fail, "checking", ref, None, check, ref, {}, form)
             self.tracker.convict(ref, errors)
 
     def recall(self, ref: ObjectRef, history: Iterable[Delta]) -> tuple[Hashable, ...]:
         """Take an object's earlier versions, oldest first; return the keys whose content changed by it."""
-        stored, before = self._kinds[KindKey(ref.group, ref.resource)], self.tracker.get(ref)
+        stored, before = self._kinds[ref.group, ref.resource], self.tracker.get(ref)
         after = self.tracker.recall(ref, history, lambda delta: self._judge(stored, ref, delta))
         return self._stand(stored, ref, before, after)
 
     def remember(self, said: LastGood) -> tuple[Hashable, ...]:
         """Take what the log has written down of an object's last good version; return the keys that changed by it."""
-        stored = self._kinds.get(KindKey(said.ref.group, said.ref.resource))
+        stored = self._kinds.get((said.ref.group, said.ref.resource))
         if stored is None:
             return ()
         ref = ObjectRef(*map(sys.intern, said.ref))
@@ -228,7 +232,7 @@ class World:
         if record is None:
             return None
         good = versions.good if versions else None
-        stored = self._kinds[KindKey(ref.group, ref.resource)]
+        stored = self._kinds[ref.group, ref.resource]
         if good is None or stored.restore is None:
             return LastGood(ref=ref, refused=record.refused)
         manifest, version = stored.restore(good.form), good.version
@@ -243,7 +247,7 @@ class World:
 
     def digest(self, ref: ObjectRef) -> str:
         """Return a digest of what is served of an object of a kind that is checked; empty for none."""
-        stored, form = self._kinds[KindKey(ref.group, ref.resource)], self._objects.get(ref)
+        stored, form = self._kinds[ref.group, ref.resource], self._objects.get(ref)
         if form is None or stored.restore is None:
             return ""
         content = msgspec.json.encode(stored.restore(form), order="deterministic")
@@ -263,22 +267,21 @@ class World:
         if further is not None and may_presume and self._presumes(ref, form):
             self._presumed.add(ref)
             further = None
-
-        def find_errors() -> tuple[Problem, ...]:
-            return _only_errors(_problems(stored, further, ref, manifest, form))
-
-        return JudgedVersion(form, version, contain(find_errors, _fail, "checking", ref))
+        if further is None and stored.check is None:
+            return JudgedVersion(form, version)
+        errors = contain(_find_errors, _fail, "checking", ref, stored.check, further, ref, manifest, form)
+        return JudgedVersion(form, version, errors)
 
     def inspect(self, ref: ObjectRef, manifest: JsonObject) -> "Inspected | None":
         """Return what would be taken in of an object, without doing so; None where its kind is none of ours.
 
         A mistake of ours raises here: there is no other object to protect from it.
         """
-        stored = self._kinds.get(KindKey(ref.group, ref.resource))
+        stored = self._kinds.get((ref.group, ref.resource))
         if stored is None:
             return None
         form = stored.read(manifest)
-        problems = _problems(stored, self._checks.get(stored.name), ref, manifest, form)
+        problems = _problems(stored.check, self._checks.get(stored.name), ref, manifest, form)
         generation = metadata(manifest).get("generation")
         version = VersionId("", "", generation if isinstance(generation, int) else 0, 0)
         return Inspected(JudgedVersion(form, version, _only_errors(problems)), frozenset(problems))
@@ -325,6 +328,8 @@ class World:
             return ()
         before = _index_keys(stored, ref, old)
         after = _index_keys(stored, ref, value)
+        if not before and not after:
+            return ()
         for key in before - after:
             members = self._indexes[key]
             del members[ref]
@@ -352,7 +357,7 @@ class World:
 
     def kind_of(self, ref: ObjectRef) -> ResourceKind | None:
         """Return the kind of an object; None if its kind is of no interest here."""
-        stored = self._kinds.get(KindKey(ref.group, ref.resource))
+        stored = self._kinds.get((ref.group, ref.resource))
         return stored.kind if stored else None
 
     @property
@@ -362,28 +367,39 @@ class World:
 
 
 def _index_keys(stored: StoredKind[Any], ref: ObjectRef, value: Any) -> set[IndexKey]:
-    if value is None:
-        return set()
-    return {
-        stored.index_key(index, ref.cluster, ref.namespace, each)
-        for index in stored.indexes
-        for each in index.values(value)
-    }
+    found: set[IndexKey] = set()
+    if value is not None:
+        for index in stored.indexes:
+            if values := index.values(value):
+                found.update([stored.index_key(index, ref.cluster, ref.namespace, each) for each in values])
+    return found
+
+
+OwnCheck = Callable[[JsonObject, Any], Iterable[Problem]]
 
 
 def _problems(
-    stored: StoredKind[Any], further: Check | None, ref: ObjectRef, manifest: JsonObject, form: Any
+    own: OwnCheck | None, further: Check | None, ref: ObjectRef, manifest: JsonObject, form: Any
 ) -> list[Problem]:
-    own = stored.check(manifest, form) if stored.check else ()
-    return [*own, *(further(ref, form) if further else ())]
+    return [*(own(manifest, form) if own else ()), *(further(ref, form) if further else ())]
 
 
-def _only_errors(problems: Iterable[Problem]) -> tuple[Problem, ...]:
-    return tuple(dict.fromkeys(problem for problem in problems if problem.severity is Severity.ERROR))
+def _find_errors(
+    own: OwnCheck | None, further: Check | None, ref: ObjectRef, manifest: JsonObject, form: Any
+) -> tuple[Problem, ...]:
+    return _only_errors(_problems(own, further, ref, manifest, form))
+
+
+def _only_errors(problems: list[Problem]) -> tuple[Problem, ...]:
+    return tuple(dict.fromkeys(each for each in problems if each.severity is Severity.ERROR)) if problems else ()
 
 
 def _read(stored: StoredKind[Any], ref: ObjectRef, manifest: JsonObject) -> Any:
-    return contain(lambda: stored.read(manifest), lambda _: None, "reading", ref)
+    return contain(stored.read, _nothing, "reading", ref, manifest)
+
+
+def _nothing(_error: Exception) -> None:
+    return None
 
 
 def _served(stored: StoredKind[Any], versions: ObjectVersions | None) -> Any | None:

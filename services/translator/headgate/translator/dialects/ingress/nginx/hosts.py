@@ -72,7 +72,14 @@ def rule_paths(manifest: JsonObject) -> frozenset[str]:
 def _mentions(document: Document, marks: tuple[bytes, ...]) -> bool:
     """Whether an Ingress may have one of some annotations of ingress-nginx; most have none of any."""
     content = document.content
-    return _PREFIX_MARK in content and any(mark in content for mark in marks)
+    return _PREFIX_MARK in content and _has_any(content, marks)
+
+
+def _has_any(content: bytes, marks: tuple[bytes, ...]) -> bool:
+    for mark in marks:  # noqa: SIM110 - `any` takes thrice as long, for every Ingress that comes
+        if mark in content:
+            return True
+    return False
 
 
 def _pattern_hosts(document: Document) -> tuple[str, ...]:
@@ -110,7 +117,7 @@ def server_snippet_of(manifest: JsonObject) -> str:
 
 
 def _upstream_hosts(document: Document) -> tuple[str, ...]:
-    if not any(mark in document.content for mark in _UPSTREAM_MARKS):
+    if not _has_any(document.content, _UPSTREAM_MARKS):
         return ()
     return tuple(dict.fromkeys(rule_hosts(document.decode()))) or (ANY_HOST,)
 
