@@ -154,10 +154,16 @@ def is_too_deep(value: JsonObject, encoded: bytes = b"") -> bool:
         return False
     level: list[Any] = [value]
     for _ in range(MAX_DEPTH):
-        inner = (each.values() if isinstance(each, dict) else each for each in level)
-        level = [each for members in inner for each in members if isinstance(each, dict | list)]
-        if not level:
+        inner: list[Any] = []
+        for each in level:
+            for member in each.values() if type(each) is dict else each:
+                kind = type(member)
+                # `isinstance` takes twice as long, and decoders make no other types.
+                if kind is dict or kind is list:
+                    inner.append(member)
+        if not inner:
             return False
+        level = inner
     return True
 
 
