@@ -72,4 +72,5 @@ def _maker(kind: EntryKind) -> Callable[[str, bytes], Chunk]:
 
 def encode_entry(entry: TableEntry) -> bytes:
     """Canonical JSON: fields in the order of the model, absent where they equal the default."""
-    return entry.model_dump_json(exclude_defaults=True).encode()
+    # As `model_dump_json`, which would make text of the bytes.
+    return entry.__pydantic_serializer__.to_json(entry, exclude_defaults=True)

