@@ -62,6 +62,7 @@ from headgate.translator.assembly.streams import are_named, award_port
 from headgate.translator.assembly.wildcard_tls import ANY_DEPTH, WildcardPolicies, WildcardTls
 from headgate.translator.fragments.fragment import BackendUse, CertificateRef, Fragment, StreamPort
 from headgate.translator.fragments.upstream_refs import UpstreamRef
+from headgate.translator.upstreams.plain import PlainUpstream
 from headgate.translator.upstreams.resolution import BackendFault, ResolvedUpstream
 
 K = TypeVar("K", bound=Hashable)
@@ -139,15 +140,17 @@ class Assembly:
 
     def _touch_hosts(self, hosts: Mapping[str, None]) -> None:
         """Have hosts merged again, and what goes by their owners: certificates, streams on the HTTPS port."""
-        everywhere = dict.fromkeys((*hosts, *self.owners.elsewhere_of(hosts)))
+        everywhere = {**hosts, **dict.fromkeys(self.owners.elsewhere_of(hosts))}
         self._dirty_hosts.update(everywhere)
         for host in filter(is_on_listeners, everywhere):
             keys = HostKey.read(host).listeners
             self._dirty_ports.update(dict.fromkeys(self._entry_listeners.ports_of(keys)))
             self._dirty_ports.update(dict.fromkeys(self._own_listeners.ports_of(keys)))
-        about = map(server_name, hosts)
-        self._dirty_names.update({name: None for name in about if self._claimants.of_name.of(name)})
-        if are_named(everywhere, self._claimants.fragments_of(self._claimants.of_port.of(HTTPS))):
+        if self._claimants.of_name.used:
+            about = map(server_name, hosts)
+            self._dirty_names.update({name: None for name in about if self._claimants.of_name.of(name)})
+        streaming = self._claimants.of_port.of(HTTPS)
+        if streaming and are_named(everywhere, self._claimants.fragments_of(streaming)):
             self._dirty_ports[HTTPS] = None
 
     def _replace_entries(self, old: Fragment | None, new: Fragment | None) -> None:
@@ -185,9 +188,10 @@ class Assembly:
             self._put(listener)
         self._dirty_ports.update(dict.fromkeys(ports_of({**before, **self._own_listeners.entries}.values())))
 
-    def put_upstream(self, ref: UpstreamRef, resolved: ResolvedUpstream) -> None:
+    def put_upstream(self, ref: UpstreamRef, resolved: ResolvedUpstream | PlainUpstream) -> None:
         """Take an upstream's present state."""
-        self._put(resolved.entry)
+        content = resolved.content if isinstance(resolved, PlainUpstream) else encode_entry(resolved.entry)
+        self._put_encoded("upstreams", ref.key, content)
         self._set_fault(ref, resolved.fault)
         self._set_sharing(ref, resolved.clusters)
 
@@ -261,8 +265,8 @@ class Assembly:
             routes = tuple(map(self._global_plugins.add_to, verdict.routes))
             tls = self._inherited_tls(host, verdict) or verdict.tls
             name, listeners = HostKey.read(host)
-            found = VirtualHost(host=name, listeners=listeners, routes=routes, tls=tls, unmatched=verdict.unmatched)
-            self._put(found)
+            fields = {"host": name, "listeners": listeners, "routes": routes, "tls": tls}
+            self._put(VirtualHost.of_valid(**fields, unmatched=verdict.unmatched))
             self._use_listeners(host, listeners)
         else:
             self._inherited_tls(host, verdict)
@@ -351,8 +355,10 @@ class Assembly:
             self._discard("certificates", ref.key)
 
     def _put(self, entry: TableEntry) -> None:
-        kind, key = entry_kind(entry), entry_key(entry)
-        if self.image.put_encoded(kind, key, encode_entry(entry)):
+        self._put_encoded(entry_kind(entry), entry_key(entry), encode_entry(entry))
+
+    def _put_encoded(self, kind: EntryKind, key: str, content: bytes) -> None:
+        if self.image.put_encoded(kind, key, content):
             self.changed[ChangedEntry(kind, key)] = None
 
     def _discard(self, kind: EntryKind, key: str) -> None:
@@ -361,6 +367,8 @@ class Assembly:
 
     def _set_lost(self, where: Place, lost: Mapping[ObjectRef, tuple[Problem, ...]]) -> None:
         before = self._lost.get(where, {})
+        if not before and not lost:
+            return
         self.touched.update({ref: None for ref in before.keys() | lost.keys() if before.get(ref) != lost.get(ref)})
         if lost:
             self._lost[where] = lost

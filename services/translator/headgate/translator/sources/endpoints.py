@@ -51,6 +51,7 @@ class Slice(NamedTuple):
     """`IPv4`, `IPv6` or `FQDN`; empty if not said."""
     ports: tuple[SlicePort, ...]
     addresses: tuple[Address, ...]
+    """Sorted."""
     imported: str | None = None
     """Name of the ServiceImport whose endpoints a controller of the Multi-Cluster Services API put here."""
     source: str = ""
@@ -159,14 +160,15 @@ def targets(slices: Iterable[Slice], port: ServicePort, families: tuple[str, ...
 
 
 def _targets_of(each: Slice, port: ServicePort) -> Iterator[Target]:
-    number = _port_number(each, port)
+    number = port_number(each, port)
     if number is None:
         return
     for found in each.addresses:
         yield Target(found.address, number, found.zone, found.is_ready, found.is_serving, found.is_terminating)
 
 
-def _port_number(each: Slice, port: ServicePort) -> int | None:
+def port_number(each: Slice, port: ServicePort) -> int | None:
+    """Return the port at which a slice's addresses serve a port of the Service; None where they do not."""
     own = port.target if isinstance(port.target, int) else None
     if not each.ports:
         return own

@@ -31,6 +31,7 @@ from headgate.translator.sources.endpoints import (
 from headgate.translator.sources.imports import Imported, find_import
 from headgate.translator.sources.services import EXTERNAL_NAME, SERVICES, Service, ServicePort, port_names
 from headgate.translator.sources.sharing import ClusterPart, join, settings_of, sharers
+from headgate.translator.upstreams.plain import PlainUpstream, resolve_plainly
 from headgate.translator.world.graph import Level, Lookups, Rule
 from headgate.translator.world.last_good import ObjectVersions
 
@@ -294,4 +295,11 @@ def _give_up(ref: UpstreamRef, error: Exception) -> ResolvedUpstream:
     return unavailable(ref, BackendFault("InternalError", message))
 
 
-UPSTREAM: Rule[UpstreamRef, ResolvedUpstream] = Rule("upstream", Level.REFERENCE, resolve_upstream, _give_up)
+def _resolve_entry(lookups: Lookups, ref: UpstreamRef) -> ResolvedUpstream | PlainUpstream:
+    plain = resolve_plainly(lookups, ref) if type(ref) is ServicePortRef else None
+    return resolve_upstream(lookups, ref) if plain is None else plain
+
+
+UPSTREAM: Rule[UpstreamRef, ResolvedUpstream | PlainUpstream] = Rule(
+    "upstream", Level.REFERENCE, _resolve_entry, _give_up
+)
