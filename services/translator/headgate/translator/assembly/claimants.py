@@ -1,7 +1,7 @@
 """Who claims and uses what: the fragments of all objects, with an index for each thing that they can contend for."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from typing import NamedTuple, TypeVar
 
 from headgate.common.resources import ObjectRef
 from headgate.translator.assembly.claims import (
@@ -17,6 +17,8 @@ from headgate.translator.assembly.credentials import CredentialName, credential_
 from headgate.translator.assembly.users import Users
 from headgate.translator.fragments.fragment import CertificateRef, Fragment, StreamPort
 from headgate.translator.fragments.upstream_refs import UpstreamRef
+
+K = TypeVar("K", bound=Hashable)
 
 
 class Needs(NamedTuple):
@@ -36,6 +38,10 @@ class ChangedClaims(NamedTuple):
     certificates: Mapping[CertificateRef, None]
     """Of its own listeners."""
     needs: Needs
+
+
+def _either(old: dict[K, None], new: dict[K, None]) -> dict[K, None]:
+    return old | new if old else new
 
 
 class Claimants:
@@ -73,11 +79,11 @@ class Claimants:
         certificates = self.of_certificate.replace(ref, used_certificates(old), used_certificates(new))
         needs = Needs((*upstreams[0], *certificates[0]), (*upstreams[1], *certificates[1]))
         return ChangedClaims(
-            hosts[0] | hosts[1],
-            names[0] | names[1],
-            ports[0] | ports[1],
-            credentials[0] | credentials[1],
-            dict.fromkeys(each for one in (old, new) if one is not None for each in one.certificates),
+            _either(*hosts),
+            _either(*names),
+            _either(*ports),
+            _either(*credentials),
+            {each: None for one in (old, new) if one is not None for each in one.certificates},
             needs,
         )
 

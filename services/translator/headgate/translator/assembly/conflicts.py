@@ -61,7 +61,6 @@ class MergedHost(NamedTuple):
     tls: TlsPolicy | None
     tls_owner: Identity | None
     """The object that asks for it."""
-    ownership: HostOwnership
     lost: dict[ObjectRef, tuple[Problem, ...]]
 
 
@@ -112,6 +111,8 @@ def merge_host(
         elsewhere: the same host on other listeners.
     """
     users = _in_order(fragments, lambda fragment: fragment.identity.seniority)
+    if len(users) == 1 and not above and not elsewhere.users and (alone := _merge_alone(host, users[0])) is not None:
+        return alone
     everybody = elsewhere.with_users(users)
     ownership = find_owner(host, everybody, sharing, boundaries, elsewhere.hosts)
     lost: Lost = {}
@@ -137,9 +138,23 @@ def merge_host(
         tuple(claim.route for claim in fitting),
         tls.policy if tls else None,
         tls.owner if tls else None,
-        ownership,
         {ref: tuple(problems) for ref, problems in lost.items()},
     )
+
+
+def _merge_alone(host: str, fragment: Fragment) -> MergedHost | None:
+    """Return a host of which one object claims one route, as most are; None if there is more to say of either."""
+    if fragment.canaries or fragment.tls:
+        return None
+    claims = [claim for claim in fragment.routes if claim.host == host]
+    if len(claims) != 1 or claims[0].is_alias or claims[0].is_rest:
+        return None
+    if fragment.secures_hosts and claims[0].when_secured:
+        return None
+    route = claims[0].route
+    if route.when or route.canaries or route.plugins:
+        return None
+    return MergedHost(True, fragment.unmatched, fragment.inherits_tls, (route,), None, None, {})
 
 
 def _claims_elsewhere(

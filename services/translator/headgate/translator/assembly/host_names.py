@@ -50,6 +50,8 @@ class HostNames:
 
     def others(self, key: str) -> tuple[str, ...]:
         """Return the keys of the other virtual hosts of a host."""
+        if not is_on_listeners(key):
+            return tuple(self._keys.get((key, ""), ()))
         name, place = _group_of(key)
         there = () if place else (name,)
         return tuple(each for each in (*there, *self._keys.get((name, place), ())) if each != key)

@@ -39,6 +39,8 @@ class SecuredWildcards:
             elif (below := self._below.get(wildcard)) is not None:
                 below.pop(host, None)
         before, now = _wildcards(old), _wildcards(new)
+        if not before and not now:
+            return {}
         for wildcard in before:
             self._securing[wildcard].pop(ref, None)
         for wildcard in now:
@@ -49,7 +51,7 @@ class SecuredWildcards:
 def _wildcard_of(host: str) -> str:
     """Return the wildcard of one label that takes a host's name; empty for names of one label, and for wildcards."""
     _, _, domain = host.partition(".")
-    return f"*.{domain}" if domain and not host.startswith("*") else ""
+    return f"*.{domain}" if domain and host[0] != "*" else ""
 
 
 def _wildcards(fragment: Fragment | None) -> frozenset[str]:

@@ -14,6 +14,7 @@ Rejected: rebuilding everything after each change, as Contour does; at 10,000 In
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import partial
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
 
 from headgate.common.resources import ObjectRef
@@ -27,6 +28,8 @@ from headgate.translator.world.world import Index, IndexKey, SharedKey, StoredKi
 T = TypeVar("T")
 K = TypeVar("K")
 V = TypeVar("V")
+_UNKNOWN = object()
+"""Of a memo that has not run."""
 A = TypeVar("A", bound="Argument")
 
 
@@ -240,14 +243,11 @@ class Graph:
 
     def _run(self, node: Node) -> Any:
         self.runs += 1
-        lookups = _Recorder(self, node.argument.cluster)
-        value = contain(
-            lambda: node.rule.compute(lookups, node.argument),
-            lambda error: node.rule.on_error(node.argument, error),
-            node.rule.name,
-            node.argument,
-        )
-        if node.rule.is_memo:
+        rule, argument = node
+        lookups = _Recorder(self, argument.cluster)
+        compute, stand_in = partial(rule.compute, lookups, argument), partial(rule.on_error, argument)
+        value = contain(compute, stand_in, rule.name, argument)
+        if rule.is_memo:
             self._memos[node] = value
         self._remember_asking(node, lookups.asked if self._is_followed else {})
         return value
@@ -255,9 +255,9 @@ class Graph:
     def _remember_asking(self, node: Node, asked: dict[Hashable, None]) -> None:
         before = self._asked.get(node, ())
         self._asked[node] = tuple(asked)
-        for key in asked:
-            self._askers.add(key, node)
-        self._forget_asking(node, [key for key in before if key not in asked])
+        self._askers.add_to_each(asked, node)
+        if before:
+            self._forget_asking(node, [key for key in before if key not in asked])
 
     def _forget_asking(self, node: Node, keys: Iterable[Hashable]) -> None:
         for key in keys:
@@ -290,9 +290,12 @@ class Graph:
 
     def read_memo(self, node: Node) -> Any:
         """Return a memo's value, computing it if need be."""
-        if node in self._memos and node not in self._dirty[node.rule.level]:
-            return self._memos[node]
-        self._dirty[node.rule.level].pop(node, None)
+        waiting = self._dirty[node.rule.level]
+        if not waiting or node not in waiting:
+            value = self._memos.get(node, _UNKNOWN)
+            if value is not _UNKNOWN:
+                return value
+        waiting.pop(node, None)
         return self._run(node)
 
 

@@ -1,6 +1,6 @@
 """Several values for each key."""
 
-from collections.abc import Collection, Hashable
+from collections.abc import Collection, Hashable, Iterable
 from typing import Generic, TypeVar
 
 K = TypeVar("K", bound=Hashable)
@@ -35,6 +35,14 @@ class Multimap(Generic[K, V]):
         elif value not in found:
             self._values[key] = (*found, value) if len(found) < FEW else {*found, value}
         return found is None
+
+    def add_to_each(self, keys: Iterable[K], value: V) -> None:
+        """Add a value to several keys."""
+        values = self._values
+        alone = (value,)
+        for key in keys:
+            if values.setdefault(key, alone) is not alone:
+                self.add(key, value)
 
     def discard(self, key: K, value: V) -> bool:
         """Remove a value; return whether the key has none left."""
