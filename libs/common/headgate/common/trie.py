@@ -64,6 +64,8 @@ class Trie(Generic[T]):
         self._place = key_bits if place is None else place
         self._roots = roots
         self._root_length = len(roots[0])
+        self._depth = self._root_length
+        """Of the leaf that was found last."""
         self._forks: set[str] = set()
         self._leaves: dict[str, _Leaf[T]] = {root: _Leaf() for root in roots}
         self._made: list[T] | None = None
@@ -74,10 +76,13 @@ class Trie(Generic[T]):
         """Prefixes of leaves that changed since."""
 
     def _locate(self, key: str) -> str:
-        bits = self._place(key)
-        depth = self._root_length
+        bits, depth = self._place(key), self._depth
+        # Above a leaf are forks alone, so that any depth will do to begin with: leaves are about equally deep.
+        while depth > self._root_length and bits[:depth] not in self._leaves and bits[:depth] not in self._forks:
+            depth -= 1
         while bits[:depth] in self._forks:
             depth += 1
+        self._depth = depth
         return bits[:depth]
 
     def get(self, key: str) -> bytes | None:

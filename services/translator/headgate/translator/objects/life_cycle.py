@@ -27,7 +27,9 @@ def translate_object(kind: TranslatedKind[Any, Any], ref: ObjectRef, lookups: Lo
     if decoded is not None and not kind.ownership.owns(ref, decoded, lookups):
         return None
     good = versions.good
-    if good is not None and not _owns(kind, ref, good.form, lookups):
+    if good is None:
+        served = present
+    elif not _owns(kind, ref, good.form, lookups):
         versions, served = ObjectVersions(versions.present), present
     else:
         served = lookups.get(kind.stored, ref.namespace, ref.name)
@@ -71,6 +73,6 @@ def _owns(kind: TranslatedKind[Any, Any], ref: ObjectRef, form: Any, lookups: Lo
     return kind.ownership.owns(ref, kind.decode(form), lookups)
 
 
-@bounded_effort()
 def _translate(kind: TranslatedKind[Any, Any], ref: ObjectRef, decoded: JsonObject, lookups: Lookups) -> Fragment:
-    return kind.translate(ref, decoded, lookups)
+    with bounded_effort():
+        return kind.translate(ref, decoded, lookups)

@@ -349,7 +349,10 @@ class World:
 
     def members(self, key: IndexKey) -> tuple[Any, ...]:
         """Return the stored forms of an index key's objects, in order of their names."""
-        return tuple(form for _, form in self.entries(key))
+        found = self._indexes.get(key)
+        if not found:
+            return ()
+        return tuple(found.values()) if len(found) == 1 else tuple(form for _, form in self.entries(key))
 
     def entries(self, key: IndexKey) -> tuple[tuple[ObjectRef, Any], ...]:
         """Return an index key's objects with their stored forms, in order of their names."""

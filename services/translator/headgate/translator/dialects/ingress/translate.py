@@ -163,6 +163,8 @@ def _leaves_addresses(class_named: str | None, lookups: Lookups) -> bool:
 
 def _within_bounds(ref: ObjectRef, policy: IngressPolicy, spec: IngressSpec, problems: list[Problem]) -> IngressPolicy:
     """Return the policy, or one that refuses all requests of an object that makes too much work."""
+    if policy.tls is None and policy.patch is NO_ROUTE_PATCH:
+        return policy
     of_hosts = host_cost(policy.tls) * max(1, len(spec.rules)) if policy.tls else 0
     routes = sum(len(rule.paths) for rule in spec.rules) + (max(1, len(spec.rules)) if spec.default_backend else 0)
     if of_hosts + routes * route_cost(policy.patch.when, policy.patch.plugins) <= MAX_COST:
@@ -363,7 +365,7 @@ def _default_routes(
 @lru_cache(maxsize=_SHARED_BACKENDS)
 def _backends_of(upstream: str) -> tuple[TableBackend, ...]:
     """Return the one value for all routes with an upstream: many Ingresses have the same few."""
-    return (TableBackend(upstream=upstream),)
+    return (TableBackend.of_valid(upstream=upstream),)
 
 
 def _claim(
