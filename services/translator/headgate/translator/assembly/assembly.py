@@ -146,9 +146,8 @@ class Assembly:
             keys = HostKey.read(host).listeners
             self._dirty_ports.update(dict.fromkeys(self._entry_listeners.ports_of(keys)))
             self._dirty_ports.update(dict.fromkeys(self._own_listeners.ports_of(keys)))
-        if self._claimants.of_name.used:
-            about = map(server_name, hosts)
-            self._dirty_names.update({name: None for name in about if self._claimants.of_name.of(name)})
+        about = map(server_name, hosts if self._claimants.of_name.used else ())
+        self._dirty_names.update({name: None for name in about if self._claimants.of_name.of(name)})
         streaming = self._claimants.of_port.of(HTTPS)
         if streaming and are_named(everywhere, self._claimants.fragments_of(streaming)):
             self._dirty_ports[HTTPS] = None
@@ -190,8 +189,8 @@ class Assembly:
 
     def put_upstream(self, ref: UpstreamRef, resolved: ResolvedUpstream | PlainUpstream) -> None:
         """Take an upstream's present state."""
-        content = resolved.content if isinstance(resolved, PlainUpstream) else encode_entry(resolved.entry)
-        self._put_encoded("upstreams", ref.key, content)
+        if self.image.put_encoded("upstreams", ref.key, resolved.content):
+            self.changed[ChangedEntry("upstreams", ref.key)] = None
         self._set_fault(ref, resolved.fault)
         self._set_sharing(ref, resolved.clusters)
 
@@ -355,10 +354,8 @@ class Assembly:
             self._discard("certificates", ref.key)
 
     def _put(self, entry: TableEntry) -> None:
-        self._put_encoded(entry_kind(entry), entry_key(entry), encode_entry(entry))
-
-    def _put_encoded(self, kind: EntryKind, key: str, content: bytes) -> None:
-        if self.image.put_encoded(kind, key, content):
+        kind, key = entry_kind(entry), entry_key(entry)
+        if self.image.put_encoded(kind, key, encode_entry(entry)):
             self.changed[ChangedEntry(kind, key)] = None
 
     def _discard(self, kind: EntryKind, key: str) -> None:
@@ -367,8 +364,6 @@ class Assembly:
 
     def _set_lost(self, where: Place, lost: Mapping[ObjectRef, tuple[Problem, ...]]) -> None:
         before = self._lost.get(where, {})
-        if not before and not lost:
-            return
         self.touched.update({ref: None for ref in before.keys() | lost.keys() if before.get(ref) != lost.get(ref)})
         if lost:
             self._lost[where] = lost

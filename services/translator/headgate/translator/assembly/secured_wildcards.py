@@ -34,9 +34,12 @@ class SecuredWildcards:
         """
         for host in hosts:
             wildcard = _wildcard_of(host)
+            below = self._below.get(wildcard)
             if wildcard and users.of(host):
-                self._below.setdefault(wildcard, {})[host] = None
-            elif (below := self._below.get(wildcard)) is not None:
+                if below is None:
+                    below = self._below[wildcard] = {}
+                below[host] = None
+            elif below is not None:
                 below.pop(host, None)
         before, now = _wildcards(old), _wildcards(new)
         if not before and not now:

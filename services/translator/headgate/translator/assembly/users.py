@@ -28,5 +28,7 @@ class Users(Generic[K]):
         """Say what an object used and uses now; return what is used from now on, and what is no longer."""
         if not old and not new:
             return [], []
+        if not old:
+            return self._users.add_to_each(new, ref), []
         gone = [key for key in old if key not in new and self._users.discard(key, ref)]
         return [key for key in new if key not in old and self._users.add(key, ref)], gone

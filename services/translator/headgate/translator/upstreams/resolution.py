@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 from headgate.common.problems import Severity
 from headgate.common.resources import SERVICE_IMPORT
 from headgate.common.table import BackendProtocol, Endpoint, Provenance, Upstream
+from headgate.common.table_image import encode_entry
 from headgate.operations.committing.held_table import REFUSES
 from headgate.translator.annotations import PREFIX
 from headgate.translator.fragments.upstream_refs import (
@@ -70,6 +71,11 @@ class ResolvedUpstream(NamedTuple):
     fault: BackendFault | None
     clusters: tuple[str, ...] = ()
     """That have a part in it; empty if it is one cluster's alone."""
+
+    @property
+    def content(self) -> bytes:
+        """The entry, encoded."""
+        return encode_entry(self.entry)
 
 
 NO_READY_ENDPOINTS: Final = "NoReadyEndpoints"

@@ -36,13 +36,16 @@ class Multimap(Generic[K, V]):
             self._values[key] = (*found, value) if len(found) < FEW else {*found, value}
         return found is None
 
-    def add_to_each(self, keys: Iterable[K], value: V) -> None:
-        """Add a value to several keys."""
-        values = self._values
-        alone = (value,)
+    def add_to_each(self, keys: Iterable[K], value: V) -> list[K]:
+        """Add a value to several keys, which are all different; return those of which it is the first."""
+        values, alone = self._values, (value,)
+        first = []
         for key in keys:
-            if values.setdefault(key, alone) is not alone:
+            if values.setdefault(key, alone) is alone:
+                first.append(key)
+            else:
                 self.add(key, value)
+        return first
 
     def discard(self, key: K, value: V) -> bool:
         """Remove a value; return whether the key has none left."""

@@ -71,8 +71,11 @@ def find_backend_policy(lookups: Lookups, target: ServicePortTarget) -> BackendP
 
 def _rivals(lookups: Lookups, namespace: str, service: str) -> list[_Rival]:
     """Return the policies for a Service and its ports that can be followed, the oldest first."""
-    found = []
-    for document in lookups.find(BACKEND_POLICIES, BY_SERVICE, service, namespace=namespace):
+    found: list[_Rival] = []
+    documents = lookups.find(BACKEND_POLICIES, BY_SERVICE, service, namespace=namespace)
+    if not documents:
+        return found
+    for document in documents:
         manifest = document.decode()
         policy = _read(manifest, [])
         if policy is not None:

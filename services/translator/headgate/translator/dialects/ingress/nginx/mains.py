@@ -33,8 +33,13 @@ class Speech(NamedTuple):
         return self.secured is not None
 
 
+_AS_THE_SERVICE = Speech(None, None)
+
+
 def speech_of(nginx: NginxIngress) -> Speech:
     """Return what an Ingress says of its own backends."""
+    if nginx.policy is None:
+        return _AS_THE_SERVICE
     return Speech(_override(nginx.upstream), _override(nginx.secured_upstream) if nginx.follows_scheme else None)
 
 
