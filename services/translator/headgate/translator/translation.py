@@ -32,8 +32,9 @@ from headgate.translator.sources.ordered import ACCOUNTS, CHALLENGES, ORDERED_CE
 from headgate.translator.sources.policies import OWNERSHIP, ObjectTarget
 from headgate.translator.sources.services import SERVICES
 from headgate.translator.sources.sharing import CLUSTERS, SERVICE_EXPORTS
+from headgate.translator.upstreams.entries import UPSTREAM
 from headgate.translator.upstreams.held import held_upstream
-from headgate.translator.upstreams.resolution import UPSTREAM, ResolvedUpstream
+from headgate.translator.upstreams.resolution import ResolvedUpstream
 from headgate.translator.world.attachments import Provider, Providers
 from headgate.translator.world.entry_point_listeners import listeners_of
 from headgate.translator.world.graph import Graph, Level, Lookups, Node, Output, Rule

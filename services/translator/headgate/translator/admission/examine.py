@@ -24,7 +24,8 @@ from headgate.translator.fragments.fragment import Fragment
 from headgate.translator.fragments.seniority import describe
 from headgate.translator.fragments.upstream_refs import ResourceRef, UpstreamRef
 from headgate.translator.translation import Translation
-from headgate.translator.upstreams.resolution import UPSTREAM, BackendFault
+from headgate.translator.upstreams.entries import UPSTREAM
+from headgate.translator.upstreams.resolution import BackendFault
 from headgate.translator.world.graph import Node
 from headgate.translator.world.last_good import JudgedVersion
 from headgate.translator.world.world import Inspected

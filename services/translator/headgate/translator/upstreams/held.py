@@ -8,9 +8,10 @@ from collections.abc import Callable, Sequence
 from headgate.common.resources import SERVICE_IMPORT
 from headgate.common.table.upstream_key import UpstreamKey
 from headgate.translator.fragments.upstream_refs import DialectRef, ResourceRef, ServicePortRef
+from headgate.translator.upstreams.entries import UPSTREAM
 from headgate.translator.upstreams.imported import ImportedService
 from headgate.translator.upstreams.overridden import OverriddenService
-from headgate.translator.upstreams.resolution import UPSTREAM, ResolvedUpstream, resolve_upstream
+from headgate.translator.upstreams.resolution import ResolvedUpstream, resolve_upstream
 from headgate.translator.world.graph import Lookups, Rule
 
 ReadKey = Callable[[UpstreamKey], DialectRef | None]

@@ -32,8 +32,7 @@ from headgate.translator.sources.endpoints import (
 from headgate.translator.sources.imports import Imported, find_import
 from headgate.translator.sources.services import EXTERNAL_NAME, SERVICES, Service, ServicePort, port_names
 from headgate.translator.sources.sharing import ClusterPart, join, settings_of, sharers
-from headgate.translator.upstreams.plain import PlainUpstream, resolve_plainly
-from headgate.translator.world.graph import Level, Lookups, Rule
+from headgate.translator.world.graph import Lookups
 from headgate.translator.world.last_good import ObjectVersions
 
 NOT_EXPORTED = f"no cluster exports a Service of that name, by {PREFIX}global or a ServiceExport"
@@ -294,18 +293,3 @@ def _provenance(ref: UpstreamRef) -> Provenance:
 
 def _name(ref: ServicePortRef) -> str:
     return f"Service {ref.namespace}/{ref.service}"
-
-
-def _give_up(ref: UpstreamRef, error: Exception) -> ResolvedUpstream:
-    message = f"internal error while resolving {ref.key}: {type(error).__name__}"
-    return unavailable(ref, BackendFault("InternalError", message))
-
-
-def _resolve_entry(lookups: Lookups, ref: UpstreamRef) -> ResolvedUpstream | PlainUpstream:
-    plain = resolve_plainly(lookups, ref) if type(ref) is ServicePortRef else None
-    return resolve_upstream(lookups, ref) if plain is None else plain
-
-
-UPSTREAM: Rule[UpstreamRef, ResolvedUpstream | PlainUpstream] = Rule(
-    "upstream", Level.REFERENCE, _resolve_entry, _give_up
-)

@@ -109,8 +109,7 @@ def translate_ingress(ref: ObjectRef, manifest: JsonObject, lookups: Lookups) ->
         *_rule_routes(ref, spec, backends, nginx, problems),
         *_default_routes(ref, spec, backends, nginx, written),
     ]
-    hosts = tuple(dict.fromkeys(rule.host for rule in spec.rules))
-    is_canary = policy.canary is not None
+    hosts, is_canary = tuple(dict.fromkeys(rule.host for rule in spec.rules)), policy.canary is not None
     streams = nginx.streams
     if nginx.is_passed_through and not is_canary:
         streams = (*streams, *passed_through(ref, spec.rules, nginx.service_port))
@@ -163,8 +162,6 @@ def _leaves_addresses(class_named: str | None, lookups: Lookups) -> bool:
 
 def _within_bounds(ref: ObjectRef, policy: IngressPolicy, spec: IngressSpec, problems: list[Problem]) -> IngressPolicy:
     """Return the policy, or one that refuses all requests of an object that makes too much work."""
-    if policy.tls is None and policy.patch is NO_ROUTE_PATCH:
-        return policy
     of_hosts = host_cost(policy.tls) * max(1, len(spec.rules)) if policy.tls else 0
     routes = sum(len(rule.paths) for rule in spec.rules) + (max(1, len(spec.rules)) if spec.default_backend else 0)
     if of_hosts + routes * route_cost(policy.patch.when, policy.patch.plugins) <= MAX_COST:
@@ -379,13 +376,12 @@ def _claim(
 ) -> RouteClaim:
     # The provenance has no resourceVersion: it changes with every status that is written to the object, and each of
     # those would then be a revision of the table.
+    source = Provenance.of_valid(cluster=ref.cluster, kind=KIND, namespace=ref.namespace, name=ref.name, rule=field)
     route = Route.of_valid(
         name=f"{ref.cluster}/{ref.namespace}/{ref.name} {match.type} {match.value}",
         path=match,
         backends=_backends_of(backends.upstream(backend).key),
-        provenance=Provenance.of_valid(
-            cluster=ref.cluster, kind=KIND, namespace=ref.namespace, name=ref.name, rule=field
-        ),
+        provenance=source,
         rank=_DEFAULT_BACKEND if is_default else _RULE,
         **backends.route_fields(backend),
     )
