@@ -120,7 +120,7 @@ class NatsSnapshotStore:
         self._left_over: dict[str, tuple[str, int]] = {}
         """By table, subject and sequence of a manifest that no pointer names."""
         self._written: dict[str, tuple[Pointer, int]] = {}
-        """By table, the pointer written here last and its sequence. What followed may be lost where a server was away."""
+        """By table, the pointer written here last and its sequence. What followed it may be lost by an outage."""
         stream.bus.on_disturbance(self._written.clear)
         self._newest: frozenset[str] = frozenset()
         """Keys of manifests that were the newest of their tables when they were read: they may be others by now."""
