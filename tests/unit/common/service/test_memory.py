@@ -85,9 +85,13 @@ async def test_the_heap_is_frozen_at_each_moment_and_not_before() -> None:
         first.set()
         await _come_true(lambda: gc.get_freeze_count() > 0)
         before = gc.get_freeze_count()
+        between = [[number] for number in range(1000)]
+        await _come_true(lambda: gc.get_freeze_count() >= before + 1000)
+        before = gc.get_freeze_count()
         kept = [[number] for number in range(1000)]
         second.set()
         await _come_true(lambda: gc.get_freeze_count() >= before + 1000)
+        assert len(between) == 1000
         assert len(kept) == 1000
         assert not task.done()
     finally:

@@ -30,6 +30,7 @@ from headgate.common.snapshot import (
     digest_of,
     open_chunk,
 )
+from headgate.common.stores.collecting import named_by
 from headgate.common.table import Endpoint, Provenance, Rank, TableEntry, Upstream, VirtualHost
 from headgate.common.table_image import TableImage, encode_entry
 
@@ -191,7 +192,7 @@ def test_a_pinned_manifest_keeps_the_chunks_of_the_live_table() -> None:
     pinned = manifest().model_copy(
         update={"chunks": (served,), "pin": Pin(version=Version(1, 1), since=NOW, live=(live,))}
     )
-    assert pinned.digests == {"served", "live"}
+    assert pinned.digests == set(named_by(pinned.encode())) == {"served", "live"}
     assert (pinned.live, manifest().model_copy(update={"chunks": (served,)}).live) == ((live,), (served,))
     assert Manifest.decode(pinned.encode()) == pinned
 
@@ -212,9 +213,16 @@ def rolled(**changes: Any) -> Manifest:
     return manifest().model_copy(update={"chunks": (served,), "rollout": rollout})
 
 
+def test_names_are_not_read_of_what_is_damaged_or_of_a_later_release() -> None:
+    with pytest.raises(DecodeError, match="cannot be read"):
+        named_by(compress(b'{"chunks": 7}'))
+    with pytest.raises(DecodeError, match="reads up to"):
+        named_by(compress(b'{"chunks": [], "schema_version": 99999}'))
+
+
 def test_a_manifest_of_a_rollout_names_three_tables_and_keeps_all_of_them() -> None:
     written = rolled()
-    assert written.digests == {"served", "next", "live"}
+    assert written.digests == set(named_by(written.encode())) == {"served", "next", "live"}
     assert [name.digest for name in written.live] == ["live"]
     assert written.older == {Version(1, 1)}
     assert Manifest.decode(written.encode()) == written

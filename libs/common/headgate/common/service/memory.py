@@ -12,6 +12,7 @@ and closed transports leave.
 
 import asyncio
 import gc
+import time
 from collections.abc import Callable
 
 GROWING = (50_000, 1_000, 1_000)
@@ -19,6 +20,10 @@ GROWING = (50_000, 1_000, 1_000)
 STEADY = (5_000, 5, 40)
 """A young collection takes about a millisecond, a middle one some. With 50,000 they took 8, with 20 of these 200."""
 _LOOK_S = 0.2
+_FREEZE_S = 1.0
+"""A young and a middle collection of what came in a second take some milliseconds."""
+_GROWS_S = 600.0
+"""If the next moment does not come, what is made since is no growth but the usual."""
 
 
 def expect_growth() -> None:
@@ -42,10 +47,18 @@ def freeze_heap(*, collects: bool = True) -> None:
 async def freeze_after(*moments: Callable[[], bool]) -> None:
     """Freeze the heap without looking for cycles, once each of these is true for the first time, one after the other.
 
-    Never returns, as what runs beside it does not.
+    Between them, too, for what grows then is for long: the statuses of all objects wait for minutes. Never returns, as
+    what runs beside it does not.
     """
+    is_first, next_at = True, 0.0
     for has_come in moments:
-        while not has_come():  # noqa: ASYNC110 - it is said by several parts, of which none knows of this
+        ends_at = time.monotonic() + _GROWS_S
+        while not has_come():
             await asyncio.sleep(_LOOK_S)
+            if not is_first and next_at <= time.monotonic() < ends_at:
+                gc.collect(1)
+                gc.freeze()
+                next_at = time.monotonic() + _FREEZE_S
         freeze_heap(collects=False)
+        is_first = False
     await asyncio.Event().wait()

@@ -39,7 +39,7 @@ from headgate.common.snapshot import (
     open_chunk,
 )
 from headgate.common.stores.announced import AnnouncedRevisions
-from headgate.common.stores.collecting import CHUNK_GRACE_S, NamedChunks, UnusedChunks
+from headgate.common.stores.collecting import CHUNK_GRACE_S, NamedChunks, UnusedChunks, named_by
 from headgate.common.stores.nats.answers import StreamMissing
 from headgate.common.stores.nats.carried import CHANGE_HEADER, CarriedRevisions, Revision, carried_by, new_manifest
 from headgate.common.stores.nats.following import Message, Restarted, follow
@@ -122,8 +122,8 @@ class NatsSnapshotStore:
         self._written: dict[str, tuple[Pointer, int]] = {}
         """By table, the pointer written here last and its sequence. What followed it may be lost by an outage."""
         stream.bus.on_disturbance(self._written.clear)
-        self._newest: frozenset[str] = frozenset()
-        """Keys of manifests that were the newest of their tables when they were read: they may be others by now."""
+        self._ours: set[str] = set()  # manifests that were committed here
+        self._newest: frozenset[str] = frozenset()  # of each table, which may be others by now
 
     async def read_pointer(self, table: str) -> Pointer | None:
         """Return the pointer as the stream's leader has it; None if there is none.
@@ -227,6 +227,7 @@ class NatsSnapshotStore:
         else:
             await self._commit_in_two(table, wanted, expected, sequence, messages)
         self._named.add(messages.revision.manifest.subject, manifest.digests)
+        self._ours.add(messages.revision.manifest.subject)
         await self._forget_left_over(table)
         return wanted
 
@@ -397,13 +398,13 @@ class NatsSnapshotStore:
         before = set(self._named.manifests)
         keys = await self._stream.subjects(f"{PREFIX}.manifest.>")
         self._named.drop(before - keys)
-        ours = {manifest_key(table, pointer.version) for table, (pointer, _) in self._written.items()}
+        self._ours &= keys
         replaceable, self._newest = self._newest, newest_manifests(keys)
-        for key in (keys - self._named.manifests) | ((keys & (replaceable | self._newest)) - ours):
+        for key in (keys - self._named.manifests) | ((keys & (replaceable | self._newest)) - self._ours):
             if (stored := await self._stream.last(key)) is None:
                 continue
             try:
-                self._named.add(key, Manifest.decode(stored.data).digests)
+                self._named.add(key, named_by(stored.data))
             except DecodeError as error:  # it may be of a later release, and name chunks
                 raise StoreError(f"no chunk is dropped while {key} cannot be read: {error}") from error
 
