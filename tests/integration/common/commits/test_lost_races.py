@@ -2,12 +2,11 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 import pytest
 
-from fakes.stores.nats import real_bus
 from fakes.stores.nats_commits import (
     B,
     C,
@@ -25,7 +24,6 @@ from headgate.cli.up.embedded_nats import EmbeddedNats
 from headgate.common.bus.connection import Bus
 from headgate.common.errors import Conflict, NotFound, StoreUnavailable, TooLarge
 from headgate.common.snapshot import Chunk, Version
-from headgate.common.stores.nats import NatsStores
 from headgate.common.stores.nats.answers import Ack
 from headgate.common.stores.nats.jetstream import Outgoing
 from headgate.common.stores.nats.keys import chunk_key, manifest_key
@@ -33,13 +31,6 @@ from headgate.common.stores.nats.snapshots import NatsSnapshotStore
 from headgate.common.stores.revision_change import RevisionChange
 from headgate.operations.committing.publisher import Draft, TablePublisher
 from headgate.operations.committing.retention import Retention
-
-
-@pytest.fixture
-async def started() -> AsyncIterator[tuple[EmbeddedNats, Bus, NatsSnapshotStore]]:
-    """A server, a bus, and a store of which nothing is known."""
-    async with real_bus() as (server, bus):
-        yield server, bus, (await NatsStores.open(bus)).snapshots
 
 
 @pytest.mark.parametrize("changed", [1, 20, 40, 60, 100, 200])

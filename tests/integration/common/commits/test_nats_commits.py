@@ -2,7 +2,6 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator
 
 import pytest
 
@@ -34,14 +33,6 @@ from headgate.common.stores.nats.snapshots import NatsSnapshotStore
 from headgate.common.stores.revision_change import RevisionChange
 from headgate.operations.committing.publisher import Draft, TablePublisher
 from headgate.operations.committing.retention import Retention
-
-
-@pytest.fixture
-async def started() -> AsyncIterator[tuple[EmbeddedNats, Bus, NatsSnapshotStore]]:
-    """A server, a bus, and a store of which nothing is known."""
-    async with real_bus() as (server, bus):
-        yield server, bus, (await NatsStores.open(bus)).snapshots
-
 
 # --- by the pointer's message
 

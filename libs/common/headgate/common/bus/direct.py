@@ -69,7 +69,7 @@ class DirectParser(Parser):
         return at
 
     async def give(self, receive: Receive, subject: bytes, reply: bytes, headers: bytes, payload: bytes) -> None:
-        """Give one message away; an error is told as nats-py does with those of its own callbacks."""
+        """Call the receiver with one message. If it raises, call the client's error callback, as nats-py does."""
         self.nc.stats["in_msgs"] += 1
         self.nc.stats["in_bytes"] += len(payload)
         try:

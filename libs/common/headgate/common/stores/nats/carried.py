@@ -97,7 +97,7 @@ class CarriedRevisions:
             await self.settle(table)
 
     async def store(self, revision: Revision) -> None:
-        """Store what a pointer carries; chunks first, as whoever finds the manifest counts on them.
+        """Store what a pointer carries. Chunks go first, because readers of the manifest expect them to be there.
 
         Raises:
             StoreUnavailable: not confirmed.

@@ -45,7 +45,7 @@ class _Rule:
         self, count: int | str, window_s: float | str, key: KeyReader, headers: _Headers, windows: Held[Windows]
     ) -> None:
         self.windows = windows.it
-        self._held = windows
+        self._held = windows  # else the plugins of the next table would not find them
         self.headers = headers
         self._prefix = os.path.commonprefix([name.lower() for name in headers]).encode()  # noqa: RUF071 - no paths
         self._limit, self._left, self._reset = [b"%b: " % name.encode() for name in headers]
