@@ -11,7 +11,7 @@ A manifest names the chunks of one revision. Readers accept only a greater (epoc
 
 import hashlib
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -31,12 +31,13 @@ from headgate.common.selection import EVERYTHING, Selection
 from headgate.common.table import (
     ENTRIES,
     EntryKind,
-    HostKey,
     TableEntry,
 )
 
 ENTRY_LIMIT = 4 * 1024 * 1024
 """Bytes that a chunk of one single entry may have, so that a damaged chunk cannot fill a reader's memory."""
+MANIFEST_LIMIT = 64 * 1024 * 1024
+"""Bytes of a manifest before compression."""
 SCHEMA = 7
 """Version of the table vocabulary and of the manifest; a reader refuses a manifest of a greater one."""
 MAX_CAUSES = 100
@@ -275,9 +276,14 @@ class Manifest(BaseModel):
     @property
     def digests(self) -> frozenset[str]:
         """Every chunk that has to be kept for this revision."""
+        return self.digests_beside.union([chunk.digest for chunk in self.chunks])
+
+    @property
+    def digests_beside(self) -> frozenset[str]:
+        """Those of them that are not in `chunks`, or need not be."""
         rolled_out = self.rollout.next if self.rollout else ()
         live = self.live if self.live is not self.chunks else ()
-        return frozenset([chunk.digest for chunk in (*self.chunks, *live, *rolled_out)])
+        return frozenset([chunk.digest for chunk in (*live, *rolled_out)])
 
     @property
     def older(self) -> frozenset[Version]:
@@ -303,7 +309,15 @@ class Manifest(BaseModel):
         Raises:
             DecodeError: the bytes are damaged, or of a schema that this release does not know.
         """
-        content = decompress(data, 64 * 1024 * 1024)
+        return cls.read(decompress(data, MANIFEST_LIMIT))
+
+    @classmethod
+    def read(cls, content: bytes) -> "Manifest":
+        """Read what `encode` wrote, decompressed.
+
+        Raises:
+            DecodeError: it is damaged, or of a schema that this release does not know.
+        """
         try:
             # Before the rest: a later schema has fields that are unknown here, and this is what to say of it.
             version = msgspec.json.decode(content, type=_Schema).schema_version
@@ -393,53 +407,6 @@ def decode_chunk(kind: EntryKind, content: bytes) -> tuple[TableEntry, ...]:
         return _CHUNK_ADAPTERS[kind].validate_json(content)
     except ValueError as error:
         raise DecodeError(f"a chunk of {kind} cannot be read: {error}") from error
-
-
-def entry_contents(content: bytes) -> dict[str, bytes]:
-    """Return the encoded entries of a chunk by their keys, without reading more of them than that.
-
-    Raises:
-        DecodeError: it is no JSON array of objects.
-    """
-    return {_key_of(raw): raw for raw in _split(content)}
-
-
-def changed_entries(before: Iterable[Chunk], after: Iterable[Chunk]) -> dict[EntryKind, ChangedEntries]:
-    """Return which entries differ between two images of a table; looks into the chunks that differ only."""
-    differing: dict[EntryKind, set[bytes]] = {kind: set() for kind in ENTRIES}
-    was, now = {chunk.digest: chunk for chunk in before}, {chunk.digest: chunk for chunk in after}
-    for digest in was.keys() ^ now.keys():
-        chunk = was.get(digest) or now[digest]
-        differing[chunk.kind] ^= set(_split(chunk.content))
-    # Of the entries of chunks that changed few changed themselves: only their keys are read.
-    keys = {kind: sorted(set(map(_key_of, entries))) for kind, entries in differing.items() if entries}
-    return {kind: ChangedEntries(count=len(each), names=tuple(each[:MAX_NAMES])) for kind, each in keys.items()}
-
-
-def _split(content: bytes) -> list[bytes]:
-    try:
-        return list(map(bytes, _decode_raw(content)))
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise DecodeError(f"a chunk cannot be read: {error}") from error
-
-
-class _Keys(msgspec.Struct):
-    key: str = ""
-    host: str = ""
-    listeners: tuple[str, ...] = ()
-
-
-_decode_raw = msgspec.json.Decoder(list[msgspec.Raw]).decode
-_decode_keys = msgspec.json.Decoder(_Keys).decode
-
-
-def _key_of(raw: bytes) -> str:
-    try:
-        keys = _decode_keys(raw)
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise DecodeError(f"a chunk cannot be read: {error}") from error
-    # Virtual hosts alone have no key among their fields; listeners and challenges have a host besides.
-    return keys.key or str(HostKey(keys.host, keys.listeners))
 
 
 _CHUNK_ADAPTERS: Mapping[EntryKind, TypeAdapter[tuple[TableEntry, ...]]] = {

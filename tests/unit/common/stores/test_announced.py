@@ -5,6 +5,7 @@ from itertools import pairwise
 
 from headgate.common.snapshot import Chunk, ChunkName, Manifest, Pointer, Version, compress, digest_of
 from headgate.common.stores.announced import CHANGES_KEPT, AnnouncedRevisions
+from headgate.common.stores.name_pages import NamePages
 from headgate.common.stores.pointers import pointer_to
 from headgate.common.stores.revision_change import RevisionChange, encode_change
 
@@ -24,7 +25,7 @@ def manifest(revision: int, text: str) -> Manifest:
 
 def hear(announced: AnnouncedRevisions, before: Manifest, after: Manifest, text: str) -> Pointer:
     pointer, made = pointer_to(after, after.encode()), chunk(text)
-    carried = encode_change(after, RevisionChange(before, [made]), [compress(made.content)])
+    carried = encode_change(after, RevisionChange(before, [made]), [compress(made.content)], NamePages())
     assert carried is not None
     announced.hear(pointer, carried)
     return pointer
@@ -85,7 +86,7 @@ def test_damage_is_as_good_as_no_change() -> None:
 def test_a_chunk_that_came_damaged_is_read() -> None:
     announced = AnnouncedRevisions()
     first, second = announced.note(manifest(1, "a")), manifest(2, "b")
-    carried = encode_change(second, RevisionChange(first, [chunk("b")]), [compress(b"other")])
+    carried = encode_change(second, RevisionChange(first, [chunk("b")]), [compress(b"other")], NamePages())
     assert carried is not None
     pointer = pointer_to(second, second.encode())
     announced.hear(pointer, carried)

@@ -1,6 +1,6 @@
 """Which chunks are named, and since when others are unused."""
 
-from headgate.common.stores.collecting import NamedChunks, UnusedChunks
+from headgate.common.stores.collecting import Named, NamedChunks, UnusedChunks
 
 
 class Clock:
@@ -48,8 +48,8 @@ def test_of_idle_chunks_those_are_still_idle_that_no_commit_counts_on_since() ->
 
 def test_a_chunk_is_named_while_one_manifest_names_it() -> None:
     named = NamedChunks()
-    named.add("1", ["a", "b"])
-    named.add("2", ["b", "c"])
+    named.add("1", Named(["a", "b"]))
+    named.add("2", Named(["b", "c"]))
     named.drop(["1", "unknown"])
     assert (named.manifests, named.digests()) == ({"2"}, {"b", "c"})
     named.drop(["2"])
@@ -58,10 +58,24 @@ def test_a_chunk_is_named_while_one_manifest_names_it() -> None:
 
 def test_a_manifest_counts_once_however_often_it_is_added() -> None:
     named = NamedChunks()
-    named.add("1", ["a"])
-    named.add("1", ["a"])
+    named.add("1", Named(["a"]))
+    named.add("1", Named(["a"]))
     named.drop(["1"])
     assert named.digests() == set()
+
+
+def test_what_stands_in_a_page_is_named_while_one_manifest_names_the_page() -> None:
+    named = NamedChunks()
+    assert named.lacking(["page", "other"]) == ["page", "other"]
+    named.add_page("page", ["a", "b"])
+    named.add("1", Named(["c"], ["page"]))
+    named.add("2", Named([], ["page"]))
+    named.drop(["1"])
+    assert named.digests() == {"page", "a", "b"}
+    assert named.lacking(["page"]) == []
+    named.drop(["2"])
+    assert named.digests() == set()
+    assert named.lacking(["page"]) == ["page"]
 
 
 def test_it_is_known_what_was_written_before_a_chunk_was_first_found_unused() -> None:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from headgate.common.errors import DecodeError
 from headgate.common.snapshot import SCHEMA, Chunk, ChunkName, Manifest, Pin, Version, compress, decompress
+from headgate.common.stores.name_pages import NamePages
 from headgate.common.stores.revision_change import (
     CHANGE_LIMIT,
     CarriedChange,
@@ -35,7 +36,7 @@ def manifest(revision: int, chunks: list[Chunk], pin: Pin | None = None) -> Mani
 def carried(parent: Manifest, after: Manifest, chunks: list[Chunk]) -> CarriedChange | None:
     named = {name.digest for name in parent.chunks}
     new = [chunk for chunk in chunks if chunk.digest not in named]
-    encoded = encode_change(after, RevisionChange(parent, new), [compress(chunk.content) for chunk in new])
+    encoded = encode_change(after, RevisionChange(parent, new), [compress(chunk.content) for chunk in new], NamePages())
     return decode_change(encoded) if encoded else None
 
 
@@ -50,7 +51,7 @@ def test_the_parent_and_the_change_make_the_revision(before: set[str], after: se
     if change is None:  # a chunk that is the same under another prefix: it is stored, and not sent again
         assert {name.digest for name in wanted.chunks} & {name.digest for name in parent.chunks}
     else:
-        assert change.apply_to(parent) == wanted
+        assert change.apply_to(parent, NamePages()) == wanted
 
 
 def test_another_parent_makes_nothing() -> None:
@@ -58,39 +59,39 @@ def test_another_parent_makes_nothing() -> None:
     change = carried(manifest(1, image("a").chunks()), manifest(2, chunks), chunks)
     assert change is not None
     other = manifest(1, image(*map(str, range(200))).chunks())
-    assert change.apply_to(other) is None
+    assert change.apply_to(other, NamePages()) is None
 
 
 def test_of_what_is_large_the_name_travels() -> None:
     small, large = Chunk("hosts", "0", "0" * 64, b"[]"), Chunk("hosts", "1", "1" * 64, bytes(CHANGE_LIMIT + 1))
     parent, after = manifest(1, []), manifest(2, [small, large])
-    encoded = encode_change(after, RevisionChange(parent, [small, large]), [b"small", large.content])
+    encoded = encode_change(after, RevisionChange(parent, [small, large]), [b"small", large.content], NamePages())
     assert encoded is not None
     assert len(encoded) < 1000
     change = decode_change(encoded)
     assert [chunk.stored for chunk in change.new] == [b"small", b""]
-    assert change.apply_to(parent) == after
+    assert change.apply_to(parent, NamePages()) == after
 
 
 def test_of_what_is_stored_already_the_name_travels() -> None:
     chunks = image("a").chunks()
     parent, after = manifest(1, []), manifest(2, chunks)
-    encoded = encode_change(after, RevisionChange(parent, [], after.chunks), [])
+    encoded = encode_change(after, RevisionChange(parent, [], after.chunks), [], NamePages())
     assert encoded is not None
     change = decode_change(encoded)
     assert [chunk.stored for chunk in change.new] == [b""]
-    assert change.apply_to(parent) == after
+    assert change.apply_to(parent, NamePages()) == after
 
 
 def test_more_names_than_a_notice_takes_do_not_travel() -> None:
     chunks = [Chunk("hosts", f"{number:012b}", f"{number:064x}", b"") for number in range(4000)]
     after = manifest(2, chunks)
-    assert encode_change(after, RevisionChange(manifest(1, []), [], after.chunks), []) is None
+    assert encode_change(after, RevisionChange(manifest(1, []), [], after.chunks), [], NamePages()) is None
 
 
 def test_a_chunk_that_the_writer_does_not_name_has_to_be_fetched() -> None:
     chunks = image("a").chunks()
-    assert encode_change(manifest(2, chunks), RevisionChange(manifest(1, []), []), []) is None
+    assert encode_change(manifest(2, chunks), RevisionChange(manifest(1, []), []), [], NamePages()) is None
 
 
 def test_a_pinned_table_is_fetched() -> None:
@@ -115,7 +116,7 @@ def test_a_later_schema_is_refused_as_its_manifest_is() -> None:
 
 
 def test_a_revision_that_does_not_follow_its_parent_is_an_error() -> None:
-    encoded = encode_change(manifest(1, []), RevisionChange(manifest(1, []), []), [])
+    encoded = encode_change(manifest(1, []), RevisionChange(manifest(1, []), []), [], NamePages())
     assert encoded is not None
     with pytest.raises(DecodeError, match=r"1\.1 does not follow 1\.1"):
         decode_change(encoded)
@@ -134,5 +135,5 @@ def test_names_that_the_writer_knows_to_be_gone_are_not_looked_for() -> None:
     named = {name.digest for name in parent.chunks}
     new, left = [chunk for chunk in chunks if chunk.digest not in named], {chunk.digest for chunk in chunks}
     gone = [name for name in parent.chunks if name.digest not in left]
-    encoded = encode_change(after, RevisionChange(parent, new, gone=gone), [b"" for _ in new])
-    assert encoded == encode_change(after, RevisionChange(parent, new), [b"" for _ in new])
+    encoded = encode_change(after, RevisionChange(parent, new, gone=gone), [b"" for _ in new], NamePages())
+    assert encoded == encode_change(after, RevisionChange(parent, new), [b"" for _ in new], NamePages())

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from headgate.common import snapshot, trie
 from headgate.common.deltas import LogPlace
 from headgate.common.errors import DecodeError
+from headgate.common.chunk_entries import changed_entries, entry_contents
 from headgate.common.snapshot import (
     MAX_NAMES,
     TABLE_KIND,
@@ -23,7 +24,6 @@ from headgate.common.snapshot import (
     Rollout,
     RolloutMove,
     Version,
-    changed_entries,
     compress,
     decode_chunk,
     decompress,
@@ -161,7 +161,7 @@ def test_a_manifest_of_endless_depth_is_refused() -> None:
 )
 def test_a_chunk_that_is_no_list_of_entries_is_refused(content: bytes) -> None:
     with pytest.raises(DecodeError, match="a chunk cannot be read"):
-        snapshot.entry_contents(content)
+        entry_contents(content)
 
 
 def test_what_a_later_schema_added_does_not_hide_the_advice() -> None:
@@ -192,7 +192,7 @@ def test_a_pinned_manifest_keeps_the_chunks_of_the_live_table() -> None:
     pinned = manifest().model_copy(
         update={"chunks": (served,), "pin": Pin(version=Version(1, 1), since=NOW, live=(live,))}
     )
-    assert pinned.digests == set(named_by(pinned.encode())) == {"served", "live"}
+    assert pinned.digests == set(named_by(pinned.encode()).chunks) == {"served", "live"}
     assert (pinned.live, manifest().model_copy(update={"chunks": (served,)}).live) == ((live,), (served,))
     assert Manifest.decode(pinned.encode()) == pinned
 
@@ -222,7 +222,7 @@ def test_names_are_not_read_of_what_is_damaged_or_of_a_later_release() -> None:
 
 def test_a_manifest_of_a_rollout_names_three_tables_and_keeps_all_of_them() -> None:
     written = rolled()
-    assert written.digests == set(named_by(written.encode())) == {"served", "next", "live"}
+    assert written.digests == set(named_by(written.encode()).chunks) == {"served", "next", "live"}
     assert [name.digest for name in written.live] == ["live"]
     assert written.older == {Version(1, 1)}
     assert Manifest.decode(written.encode()) == written

@@ -1,11 +1,12 @@
 """Revisions as their notices bring them, for a reader that has the revision before."""
 
 import logging
-from collections import deque
+from collections import defaultdict, deque
 from contextlib import suppress
 
 from headgate.common.errors import DecodeError
 from headgate.common.snapshot import ChunkName, Manifest, Pointer, Version, open_chunk
+from headgate.common.stores.name_pages import NamePages
 from headgate.common.stores.revision_change import CarriedChange, decode_change
 
 _log = logging.getLogger(__name__)
@@ -23,6 +24,7 @@ class AnnouncedRevisions:
         self._changes: dict[str, dict[Version, tuple[str, CarriedChange]]] = {}
         """By table and version of the parent: the digest of the revision's manifest, and what changed."""
         self._read: dict[str, Manifest] = {}
+        self._pages: dict[str, NamePages] = defaultdict(NamePages)
 
     def hear(self, pointer: Pointer, data: bytes) -> None:
         """Take the change that a notice carries."""
@@ -54,7 +56,7 @@ class AnnouncedRevisions:
         digest = ""
         while found is not None and found.version < pointer.version:
             digest, change = changes.get(found.version, ("", None))
-            found = change.apply_to(found) if change is not None else None
+            found = change.apply_to(found, self._pages[pointer.table]) if change is not None else None
         is_named = found is not None and found.version == pointer.version and digest == pointer.manifest_digest
         return self.note(found) if found is not None and is_named else None
 

@@ -8,7 +8,6 @@ Rejected: sending the changed entries alone. They are smaller than their chunks,
 chunks together again to know that it has what the manifest names.
 """
 
-import hashlib
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -17,7 +16,8 @@ import msgspec
 
 from headgate.common.errors import DecodeError
 from headgate.common.snapshot import SCHEMA, Chunk, ChunkName, Manifest, Version, compress, decompress
-from headgate.common.table import ENTRIES, EntryKind
+from headgate.common.stores.name_pages import KIND_ORDER, NamePages, place_of
+from headgate.common.table import EntryKind
 
 CHANGE_LIMIT = 48_000
 """Bytes of an encoded change; a larger one does not travel, and readers fetch what they lack. In base64 it stands in a
@@ -27,7 +27,6 @@ CONTENTS_LIMIT = 40_000
 _DECODED_LIMIT = 1024 * 1024
 _MOST_NAMES = 1000
 """More than fit."""
-_KIND_ORDER = {kind: position for position, kind in enumerate(ENTRIES)}
 
 
 class RevisionChange(NamedTuple):
@@ -60,12 +59,21 @@ class CarriedChange(NamedTuple):
     """Kinds and prefixes of chunks that are not there any more."""
     new: Sequence[CarriedChunk]
     chunks_digest: str
-    """SHA-256 of the prefixes and digests of all chunks of the revision, in order."""
+    """Of the names of all chunks of the revision, as `NamePages.digest` makes it."""
 
-    def apply_to(self, parent: Manifest) -> Manifest | None:
-        """Return the revision's manifest; None if it is not what the writer had, so that it has to be fetched."""
+    def apply_to(self, parent: Manifest, pages: NamePages) -> Manifest | None:
+        """Return the revision's manifest; None if it is not what the writer had, so that it has to be fetched.
+
+        Args:
+            parent: the manifest of the revision before.
+            pages: of the table.
+        """
         names = _replace(parent.chunks, self.gone, [chunk.name for chunk in self.new])
-        if _digest_of_all(names) != self.chunks_digest:
+        try:
+            is_same = pages.digest(names) == self.chunks_digest
+        except ValueError:  # a release that orders kinds in another way wrote the parent
+            return None
+        if not is_same:
             return None
         return self.head.model_copy(update={"chunks": names})
 
@@ -80,13 +88,16 @@ class _Wire(msgspec.Struct, array_like=True):
     chunks_digest: str
 
 
-def encode_change(manifest: Manifest, change: RevisionChange, stored: Sequence[bytes]) -> bytes | None:
+def encode_change(
+    manifest: Manifest, change: RevisionChange, stored: Sequence[bytes], pages: NamePages
+) -> bytes | None:
     """Return what a notice of a revision carries; None if that is too much, or a pin or a rollout is concerned.
 
     Args:
         manifest: of the revision.
         change: what it is made of.
         stored: contents of `change.chunks`, compressed.
+        pages: of the table.
     """
     parent = change.parent
     held = (manifest.pin, manifest.rollout, parent.pin, parent.rollout)
@@ -105,7 +116,7 @@ def encode_change(manifest: Manifest, change: RevisionChange, stored: Sequence[b
         head=manifest.model_copy(update={"chunks": ()}).model_dump_json().encode(),
         gone=places,
         new=list(_carried(change, stored)),
-        chunks_digest=_digest_of_all(manifest.chunks),
+        chunks_digest=pages.digest(manifest.chunks),
     )
     encoded = compress(msgspec.msgpack.encode(wire))
     return encoded if len(encoded) <= CHANGE_LIMIT else None
@@ -151,20 +162,12 @@ def _replace(
     names = list(before)
     arrived = {(name.kind, name.prefix): name for name in new}
     for kind, prefix in gone:
-        place = bisect_left(names, (_KIND_ORDER[kind], prefix), key=_place_of)
+        place = bisect_left(names, (KIND_ORDER[kind], prefix), key=place_of)
         if place < len(names) and (names[place].kind, names[place].prefix) == (kind, prefix):
             if (kind, prefix) in arrived:
                 names[place] = arrived.pop((kind, prefix))
             else:
                 del names[place]
     for name in arrived.values():
-        insort(names, name, key=_place_of)
+        insort(names, name, key=place_of)
     return tuple(names)
-
-
-def _place_of(name: ChunkName) -> tuple[int, str]:
-    return _KIND_ORDER[name.kind], name.prefix
-
-
-def _digest_of_all(names: Iterable[ChunkName]) -> str:
-    return hashlib.sha256("".join([f"{name.prefix}{name.digest}" for name in names]).encode()).hexdigest()

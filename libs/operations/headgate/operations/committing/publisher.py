@@ -15,6 +15,7 @@ from itertools import compress
 from operator import attrgetter, is_not
 from typing import NamedTuple
 
+from headgate.common.chunk_entries import changed_entries
 from headgate.common.clusters import Decision
 from headgate.common.deltas import LogPlace
 from headgate.common.errors import Conflict, DecodeError, HistoryBroken, NotFound
@@ -29,7 +30,6 @@ from headgate.common.snapshot import (
     Pointer,
     Rollout,
     Version,
-    changed_entries,
 )
 from headgate.common.stores import SnapshotStore
 from headgate.common.stores.reading import read_chunks

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from headgate.common.errors import DecodeError, NotFound, StoreError
 from headgate.common.heartbeats import Heartbeat
+from headgate.common.chunk_entries import changed_entries
 from headgate.common.snapshot import (
     Chunk,
     ChunkName,
@@ -21,7 +22,6 @@ from headgate.common.snapshot import (
     RolloutMove,
     RolloutPhase,
     Version,
-    changed_entries,
 )
 from headgate.common.stores import SnapshotStore
 from headgate.common.stores.reading import read_chunks

@@ -10,11 +10,12 @@ import base64
 import binascii
 import logging
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from headgate.common.errors import Conflict, DecodeError, StoreError, StoreUnavailable, TooLarge
-from headgate.common.snapshot import Manifest, digest_of
+from headgate.common.errors import Conflict, DecodeError, NotFound, StoreError, StoreUnavailable, TooLarge
+from headgate.common.snapshot import Manifest, compress, digest_of
+from headgate.common.stores.name_pages import Page, PagedManifests
 from headgate.common.stores.nats.following import Message
 from headgate.common.stores.nats.jetstream import EXPECTED_LAST, Outgoing, Stored, Stream
 from headgate.common.stores.nats.keys import chunk_key, manifest_key
@@ -32,6 +33,7 @@ class Revision(NamedTuple):
     """What is stored of a revision, besides its pointer."""
 
     chunks: Sequence[Outgoing]
+    """And pages of the manifest."""
     manifest: Outgoing
 
 
@@ -46,8 +48,9 @@ def carried_by(message: Stored | Message) -> bytes:
 class CarriedRevisions:
     """Those of the tables that this process writes, and how to store what another one left."""
 
-    def __init__(self, stream: Stream) -> None:
+    def __init__(self, stream: Stream, manifests: PagedManifests) -> None:
         self._stream = stream
+        self._manifests = manifests
         self._waiting: dict[str, Revision] = {}
         """By table, what its pointer carries and is not confirmed to be stored."""
         self._locks: dict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
@@ -134,19 +137,28 @@ class CarriedRevisions:
         try:
             change = decode_change(carried)
             parent = await self._stream.last(manifest_key(pointer.table, change.parent))
-            manifest = change.apply_to(Manifest.decode(parent.data)) if parent is not None else None
-        except DecodeError:  # of a later release
+            before = await self._manifests.decode(parent.data) if parent is not None else None
+            pages = self._manifests.pages_of(pointer.table)
+            manifest = change.apply_to(before, pages) if before is not None else None
+        except (DecodeError, NotFound):  # of a later release, or it lost a page
             manifest = None
         if manifest is None:  # where the parent was dropped, this one was stored before
             return there is not None
         chunks = [Outgoing(chunk_key(chunk.name.digest), chunk.stored) for chunk in change.new if chunk.stored]
+        encoded = self._manifests.encode(manifest)
         try:
-            await self.store(Revision(chunks, new_manifest(manifest, manifest.encode())))
+            chunks += page_messages(encoded.pages)
+            await self.store(Revision(chunks, new_manifest(manifest, encoded.content)))
         except TooLarge as error:
             _log.error("what a pointer carries cannot be stored", extra={"table": pointer.table, "reason": str(error)})
             return False
         _log.info("stored what a pointer carried", extra={"table": pointer.table, "revision": str(pointer.version)})
         return True
+
+
+def page_messages(pages: Iterable[Page]) -> list[Outgoing]:
+    """Return the messages of a manifest's pages."""
+    return [Outgoing(chunk_key(page.digest), compress(page.content)) for page in pages]
 
 
 def new_manifest(manifest: Manifest, encoded: bytes) -> Outgoing:

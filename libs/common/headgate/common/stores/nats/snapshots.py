@@ -1,6 +1,6 @@
 """The snapshot store in a key-value bucket.
 
-    chunk.<sha256>                          compressed chunk, written once
+    chunk.<sha256>                          compressed chunk, or page of a large manifest, written once
     manifest.<table>.<epoch>.<revision>     compressed manifest
     pointer.<table>                         JSON of `Pointer`: what readers follow
 
@@ -20,7 +20,7 @@ import asyncio
 import base64
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import aclosing, suppress
 from typing import NamedTuple
 
@@ -39,9 +39,18 @@ from headgate.common.snapshot import (
     open_chunk,
 )
 from headgate.common.stores.announced import AnnouncedRevisions
-from headgate.common.stores.collecting import CHUNK_GRACE_S, NamedChunks, UnusedChunks, named_by
+from headgate.common.stores.collecting import CHUNK_GRACE_S
+from headgate.common.stores.name_pages import StoredManifest, read_head
 from headgate.common.stores.nats.answers import StreamMissing
-from headgate.common.stores.nats.carried import CHANGE_HEADER, CarriedRevisions, Revision, carried_by, new_manifest
+from headgate.common.stores.nats.carried import (
+    CHANGE_HEADER,
+    CarriedRevisions,
+    Revision,
+    carried_by,
+    new_manifest,
+    page_messages,
+)
+from headgate.common.stores.nats.collector import Collector, stored_chunks
 from headgate.common.stores.nats.following import Message, Restarted, follow
 from headgate.common.stores.nats.jetstream import EXPECTED_LAST, Outgoing, Stored, Stream, Upkeep
 from headgate.common.stores.nats.keys import (
@@ -49,9 +58,9 @@ from headgate.common.stores.nats.keys import (
     TABLES_BUCKET,
     chunk_key,
     manifest_key,
-    newest_manifests,
     pointer_key,
 )
+from headgate.common.stores.nats.manifests import manifests_of, stored_content, stored_manifest
 from headgate.common.stores.pointers import (
     Tell,
     check_expected,
@@ -67,9 +76,6 @@ _log = logging.getLogger(__name__)
 _FEW = 16
 _MOVING_S = 0.1
 """What a writer that has just stored a manifest needs at most to move the pointer, or it has ended."""
-_PURGES = 16
-_PURGE_PAUSE_S = 0.03
-"""Between so many purges: commits go on meanwhile, and the server rewrites a file for some of them."""
 
 
 def bucket_config(bucket: str, description: str) -> JsonObject:
@@ -102,6 +108,18 @@ class _CommitMessages(NamedTuple):
     """Revision of which the headers make this one, without anything else that is new; None: they do not."""
 
 
+class _Written(NamedTuple):
+    """The pointer that was written last."""
+
+    pointer: Pointer | None
+    sequence: int
+    pages: frozenset[str]
+    """Digests of those that its revision has."""
+
+
+_NOTHING_WRITTEN = _Written(None, 0, frozenset())
+
+
 class NatsSnapshotStore:
     """`SnapshotStore` on JetStream."""
 
@@ -109,21 +127,15 @@ class NatsSnapshotStore:
         self, stream: Stream, chunk_grace_s: float = CHUNK_GRACE_S, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._stream = stream
-        self._unused = UnusedChunks(chunk_grace_s, clock)
-        self._dropping = asyncio.Lock()
-        """Held while chunks are dropped: a writer that counts on one waits until it is known to be there or gone."""
-        self._named = NamedChunks()
-        """By key of the manifest, for one incarnation of the bucket."""
-        self._incarnation = ""
+        self._collector = Collector(stream, chunk_grace_s, clock)
         self._announced = AnnouncedRevisions()
-        self._carried = CarriedRevisions(stream)
+        self._manifests = manifests_of(stream)
+        self._carried = CarriedRevisions(stream, self._manifests)
         self._left_over: dict[str, tuple[str, int]] = {}
         """By table, subject and sequence of a manifest that no pointer names."""
-        self._written: dict[str, tuple[Pointer, int]] = {}
-        """By table, the pointer written here last and its sequence. What followed it may be lost by an outage."""
+        self._written: dict[str, _Written] = {}
+        """By table, what was written here last. What followed it may be lost by an outage."""
         stream.bus.on_disturbance(self._written.clear)
-        self._ours: set[str] = set()  # manifests that were committed here
-        self._newest: frozenset[str] = frozenset()  # of each table, which may be others by now
 
     async def read_pointer(self, table: str) -> Pointer | None:
         """Return the pointer as the stream's leader has it; None if there is none.
@@ -150,7 +162,7 @@ class NatsSnapshotStore:
             stored = await self._stream.last(manifest_key(table, version))
             try:
                 if stored is not None:
-                    return pointer_to(Manifest.decode(stored.data), stored.data)
+                    return pointer_to(read_head(stored.data)[0], stored.data)
             except DecodeError as error:
                 _log.error("a manifest cannot be read", extra={"table": table, "reason": str(error)})
         return None
@@ -164,23 +176,16 @@ class NatsSnapshotStore:
 
     async def missing(self, digests: Collection[str]) -> set[str]:
         """Return which chunks the store lacks: one request however many are asked for."""
-        await self._count_on(digests)
+        await self._collector.count_on(digests)
         await self._carried.settle_all()
         if len(digests) > _FEW:
-            return set(digests) - await self._chunks()
+            return set(digests) - await stored_chunks(self._stream)
         found = await asyncio.gather(*(self._stream.subjects(chunk_key(digest)) for digest in digests))
         return {digest for digest, subjects in zip(digests, found, strict=True) if not subjects}
 
-    async def _chunks(self) -> set[str]:
-        return {subject.rsplit(".", 1)[1] for subject in await self._stream.subjects(f"{PREFIX}.chunk.*")}
-
-    async def _count_on(self, digests: Iterable[str]) -> None:
-        async with self._dropping:
-            self._unused.forget(digests)
-
     async def put_chunks(self, chunks: Sequence[Chunk]) -> None:
         """Store chunks; storing one twice does no harm."""
-        await self._count_on(chunk.digest for chunk in chunks)
+        await self._collector.count_on(chunk.digest for chunk in chunks)
         await self._stream.publish_many(Outgoing(chunk_key(chunk.digest), compress(chunk.content)) for chunk in chunks)
 
     async def get_chunk(self, name: ChunkName) -> bytes:
@@ -188,14 +193,7 @@ class NatsSnapshotStore:
         if (carried := self._announced.chunk(name)) is not None:
             return carried
         await self._carried.settle_all()
-        try:
-            data = await self._stream.last_direct(chunk_key(name.digest))
-            if data is None:
-                stored = await self._stream.last(chunk_key(name.digest))
-                data = stored.data if stored else None
-        except StreamMissing:
-            await self._stream.confirm_missing()
-            data = None
+        data = await stored_content(self._stream, name.digest)
         if data is None:
             raise NotFound(f"chunk {name.digest[:12]} is not in the store")
         return open_chunk(name, data)
@@ -207,12 +205,12 @@ class NatsSnapshotStore:
 
         A commit that was made but not confirmed may be repeated: it returns the pointer as it stands.
         """
-        table, encoded = manifest.table, manifest.encode()
+        table, stored_form = manifest.table, self._manifests.encode(manifest)
         await self._carried.settle(table)
-        wanted = pointer_to(manifest, encoded)
-        messages = await self._messages(manifest, encoded, change)
-        known, sequence = self._written.pop(table, (None, 0))
+        wanted = pointer_to(manifest, stored_form.content)
+        known, sequence, pages = self._written.pop(table, _NOTHING_WRITTEN)
         is_ours = known is not None and known == expected
+        messages = await self._messages(manifest, stored_form.without(pages if is_ours else ()), change)
         if not is_ours:
             if (stored := await self._stored_pointer(table)) is not None:
                 await self._carried.complete(stored)
@@ -222,21 +220,22 @@ class NatsSnapshotStore:
             check_expected(table, expected, current)
         if is_ours and expected is not None and messages.parent == expected.version:
             self._carried.check(messages.revision)
-            await self._move(table, wanted, expected, sequence, messages.headers)
+            sequence = await self._move(table, wanted, expected, sequence, messages.headers)
             self._carried.store_soon(table, messages.revision)
         else:
-            await self._commit_in_two(table, wanted, expected, sequence, messages)
-        self._named.add(messages.revision.manifest.subject, manifest.digests)
-        self._ours.add(messages.revision.manifest.subject)
+            sequence = await self._commit_in_two(table, wanted, expected, sequence, messages)
+        if sequence:
+            self._written[table] = _Written(wanted, sequence, frozenset([page.digest for page in stored_form.pages]))
+        self._collector.note_commit(messages.revision.manifest.subject, manifest, stored_form.pages)
         await self._forget_left_over(table)
         return wanted
 
     async def _commit_in_two(
         self, table: str, wanted: Pointer, expected: Pointer | None, after: int, messages: _CommitMessages
-    ) -> None:
+    ) -> int:
         manifest = await self._store_manifest(table, expected, messages.revision)
         try:
-            await self._move(table, wanted, expected, after, messages.headers)
+            return await self._move(table, wanted, expected, after, messages.headers)
         except StoreError as error:
             if not isinstance(error, StoreUnavailable):  # the pointer was not moved
                 with suppress(StoreError):
@@ -266,7 +265,8 @@ class NatsSnapshotStore:
 
     async def _move(
         self, table: str, wanted: Pointer, expected: Pointer | None, after: int, headers: dict[str, str]
-    ) -> None:
+    ) -> int:
+        """Move a table's pointer; return its sequence, or 0 if that was done before."""
         content = wanted.model_dump_json().encode()
         try:
             ack = await self._stream.publish(
@@ -275,12 +275,12 @@ class NatsSnapshotStore:
         except Conflict:
             current, after = await self._present_pointer(table)
             if current == wanted:
-                return
+                return 0
             check_expected(table, expected, current)  # else the same one was written again since
             ack = await self._stream.publish(
                 Outgoing(pointer_key(table), content, headers | {EXPECTED_LAST: str(after)})
             )
-        self._written[table] = wanted, ack.sequence
+        return ack.sequence
 
     async def _forget_left_over(self, table: str) -> None:
         """Remove a manifest that no pointer can come to name any more, now that it has moved on."""
@@ -289,40 +289,36 @@ class NatsSnapshotStore:
             with suppress(StoreError):
                 await self._stream.purge(subject, before=sequence + 1)
 
-    async def _messages(self, manifest: Manifest, encoded: bytes, change: RevisionChange | None) -> _CommitMessages:
-        named = new_manifest(manifest, encoded)
+    async def _messages(
+        self, manifest: Manifest, stored_form: StoredManifest, change: RevisionChange | None
+    ) -> _CommitMessages:
+        await self._collector.count_on(page.digest for page in stored_form.pages)
+        named = new_manifest(manifest, stored_form.content)
+        pages = page_messages(stored_form.pages)
         if change is None:
-            return _CommitMessages(Revision((), named), {})
-        await self._count_on(chunk.digest for chunk in change.chunks)
+            return _CommitMessages(Revision(pages, named), {})
+        await self._collector.count_on(chunk.digest for chunk in change.chunks)
         contents = [compress(chunk.content) for chunk in change.chunks]
         chunks = [
             Outgoing(chunk_key(chunk.digest), content) for chunk, content in zip(change.chunks, contents, strict=True)
         ]
-        carried = encode_change(manifest, change, contents)
+        carried = encode_change(manifest, change, contents, self._manifests.pages_of(manifest.table))
         headers = {CHANGE_HEADER: base64.b64encode(carried).decode()} if carried else {}
         # Chunks that are stored and that only the pointer names another table's writer might drop.
         is_whole = carried and not change.stored and sum(map(len, contents)) <= CONTENTS_LIMIT
         parent = change.parent.version if is_whole else None
-        return _CommitMessages(Revision(chunks, named), headers, parent)
+        return _CommitMessages(Revision([*chunks, *pages], named), headers, parent)
 
     async def get_manifest(self, table: str, version: Version) -> Manifest:
         """Return the manifest of a revision."""
-        encoded = await self._stored_manifest(table, version)
+        encoded = await stored_manifest(self._stream, table, version)
         if encoded is None:
             if (carried := await self._carried_manifest(table, version)) is not None:
                 return carried
-            encoded = await self._stored_manifest(table, version)  # the pointer may have moved on in between
+            encoded = await stored_manifest(self._stream, table, version)  # the pointer may have moved on in between
         if encoded is None:
             raise NotFound(f"table {table} has no revision {version}: never committed, or collected since")
-        return Manifest.decode(encoded)
-
-    async def _stored_manifest(self, table: str, version: Version) -> bytes | None:
-        try:
-            stored = await self._stream.last(manifest_key(table, version))
-        except StreamMissing:
-            await self._stream.confirm_missing()
-            return None
-        return stored.data if stored is not None else None
+        return await self._manifests.decode(encoded)
 
     async def _carried_manifest(self, table: str, version: Version) -> Manifest | None:
         """Make a manifest of the one before and of what the table's pointer carries; None if that is another one's."""
@@ -331,11 +327,11 @@ class NatsSnapshotStore:
             return None
         try:
             pointer, parent = decode_pointer(stored.data), decode_change(carried).parent
-            encoded = await self._stored_manifest(table, parent) if pointer.version == version else None
+            encoded = await stored_manifest(self._stream, table, parent) if pointer.version == version else None
             if encoded is None:
                 return None
-            self._announced.note(Manifest.decode(encoded))
-        except DecodeError:
+            self._announced.note(await self._manifests.decode(encoded))
+        except (DecodeError, NotFound):
             return None
         self._announced.hear(pointer, carried)
         return self._announced.manifest_of(pointer)
@@ -345,17 +341,17 @@ class NatsSnapshotStore:
         table, version = pointer.table, pointer.version
         if (announced := self._announced.manifest_of(pointer)) is not None:
             return announced
-        encoded = await self._stored_manifest(table, version)
+        encoded = await stored_manifest(self._stream, table, version)
         if encoded is None or digest_of(encoded) != pointer.manifest_digest:
             # Another one is of a writer that lost the race for the pointer: it goes when the winner stores its own.
             if (carried := await self._carried_manifest(table, version)) is not None:
                 return carried
-            encoded = await self._stored_manifest(table, version)
+            encoded = await stored_manifest(self._stream, table, version)
         if encoded is None:
             raise NotFound(f"table {table} has no revision {version}: never committed, or collected since")
         if digest_of(encoded) != pointer.manifest_digest and await self.read_pointer(table) != pointer:
             raise NotFound(f"table {table} moved on from revision {version} while it was read")
-        return self._announced.note(Manifest.decode(encoded))
+        return self._announced.note(await self._manifests.decode(encoded))
 
     async def versions(self, table: str) -> Sequence[Version]:
         """Return the versions whose manifests are kept, oldest first; that of the pointer is one of them."""
@@ -382,45 +378,8 @@ class NatsSnapshotStore:
                 return 0  # the parent is needed as long as nothing else has the revision
             pointer, _ = await self._read(table, stored)
         old = [version for version in expired if pointer is None or version != pointer.version]
-        for group in _groups([manifest_key(table, version) for version in old]):
-            await asyncio.gather(*map(self._stream.purge, group))
-            await asyncio.sleep(_PURGE_PAUSE_S)
-        state = await self._stream.state()
-        chunks = await self._chunks()
-        await self._learn_named(state.created)
-        dropped = await self._drop(self._unused.find_idle(chunks - self._named.digests(), state.last_sequence))
-        return len(old) + dropped
-
-    async def _learn_named(self, incarnation: str) -> None:
-        """Know of every manifest which chunks it names; each that another one committed is read once."""
-        if incarnation != self._incarnation:
-            self._incarnation, self._named = incarnation, NamedChunks()
-        before = set(self._named.manifests)
-        keys = await self._stream.subjects(f"{PREFIX}.manifest.>")
-        self._named.drop(before - keys)
-        self._ours &= keys
-        replaceable, self._newest = self._newest, newest_manifests(keys)
-        for key in (keys - self._named.manifests) | ((keys & (replaceable | self._newest)) - self._ours):
-            if (stored := await self._stream.last(key)) is None:
-                continue
-            try:
-                self._named.add(key, named_by(stored.data))
-            except DecodeError as error:  # it may be of a later release, and name chunks
-                raise StoreError(f"no chunk is dropped while {key} cannot be read: {error}") from error
-
-    async def _drop(self, idle: Sequence[str]) -> int:
-        dropped = 0
-        for group in _groups(idle):
-            async with self._dropping:
-                digests = self._unused.still_idle(group)
-                dropped += sum(await asyncio.gather(*map(self._purge_chunk, digests)))
-                self._unused.forget(digests)
-            await asyncio.sleep(_PURGE_PAUSE_S)
-        return dropped
-
-    async def _purge_chunk(self, digest: str) -> int:
-        """Drop a chunk, unless another table's writer has written it again since it was found unused."""
-        return await self._stream.purge(chunk_key(digest), before=self._unused.written_before(digest) + 1)
+        await self._collector.drop_manifests([manifest_key(table, version) for version in old])
+        return len(old) + await self._collector.drop_chunks()
 
     def follow(self, table: str) -> AsyncIterator[Pointer]:
         """Yield the pointer now and whenever its version or manifest changes, for ever."""
@@ -444,7 +403,3 @@ class NatsSnapshotStore:
         if carried := carried_by(message):
             self._announced.hear(pointer, carried)
         tell(pointer)
-
-
-def _groups(items: Sequence[str]) -> Iterator[Sequence[str]]:
-    return (items[start : start + _PURGES] for start in range(0, len(items), _PURGES))

@@ -1,6 +1,6 @@
 """The snapshot store in Redis.
 
-    {headgate}:chunks                 hash    SHA-256 to compressed chunk
+    {headgate}:chunks                 hash    SHA-256 to compressed chunk, or page of a large manifest
     {headgate}:manifests:<table>      hash    <epoch>.<revision> to compressed manifest
     {headgate}:pointer:<table>        hash    json (what readers get), version, digest, history
     {headgate}:news:<table>           stream  the pointer at every commit, and the change if it is small: what
@@ -24,6 +24,7 @@ import random
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 from headgate.common.errors import (
     Conflict,
@@ -47,7 +48,8 @@ from headgate.common.snapshot import (
     open_chunk,
 )
 from headgate.common.stores.announced import AnnouncedRevisions
-from headgate.common.stores.collecting import CHUNK_GRACE_S, NamedChunks, UnusedChunks
+from headgate.common.stores.collecting import CHUNK_GRACE_S, NamedChunks, UnusedChunks, named_by
+from headgate.common.stores.name_pages import PagedManifests, digests_in
 from headgate.common.stores.pointers import (
     Tell,
     decode_pointer,
@@ -121,6 +123,23 @@ return dropped
 """)
 
 
+class _Known(NamedTuple):
+    """The manifest that was last committed or read."""
+
+    digest: str
+    manifest: Manifest | None
+    pages: frozenset[str]
+    """Digests of its pages, if it was committed here."""
+
+    @property
+    def digests(self) -> frozenset[str]:
+        """Of all that it names."""
+        return self.manifest.digests | self.pages if self.manifest is not None else frozenset()
+
+
+_NOTHING_KNOWN = _Known("", None, frozenset())
+
+
 class RedisSnapshotStore:
     """`SnapshotStore` on Redis."""
 
@@ -133,8 +152,8 @@ class RedisSnapshotStore:
         """By table and version, in one history of the server."""
         self._history = ""
         self._announced = AnnouncedRevisions()
-        self._last: tuple[str, Manifest] | None = None
-        """The manifest that was last committed or read, and its digest."""
+        self._manifests = PagedManifests(self._page)
+        self._last = _NOTHING_KNOWN
 
     async def read_pointer(self, table: str) -> Pointer | None:
         """Return the pointer as the primary has it; None if there is none.
@@ -207,12 +226,17 @@ class RedisSnapshotStore:
             Conflict: the pointer is not `expected` any more, or a chunk was collected before it was named.
             HistoryBroken: a failover or a restart may have lost commits; only a greater epoch is accepted.
         """
-        table, encoded = manifest.table, manifest.encode()
-        wanted = pointer_to(manifest, encoded)
-        chunks = change.chunks if change else ()
+        table, encoded = manifest.table, self._manifests.encode(manifest)
+        wanted = pointer_to(manifest, encoded.content)
+        known = self._last if expected and self._last.digest == expected.manifest_digest else _NOTHING_KNOWN
+        pages, chunks = encoded.without(known.pages).pages, change.chunks if change else ()
         self._count_on(chunks)
+        self._unused.forget(page.digest for page in pages)
         stored = [compress(chunk.content) for chunk in chunks]
-        carried = encode_change(manifest, change, stored) if change else None
+        carried = encode_change(manifest, change, stored, self._manifests.pages_of(table)) if change else None
+        contents = dict(zip((chunk.digest for chunk in chunks), stored, strict=True))
+        contents |= {page.digest: compress(page.content) for page in pages}
+        named = manifest.digests.union(page.digest for page in encoded.pages)
         keeps_epoch = expected is not None and manifest.version.epoch <= expected.version.epoch
         outcome, detail = await self._link.run(
             _COMMIT,
@@ -222,34 +246,34 @@ class RedisSnapshotStore:
             str(manifest.version),
             wanted.manifest_digest,
             int(keeps_epoch),
-            encoded,
+            encoded.content,
             wanted.model_dump_json(),
             table,
             NEWS_KEPT,
             carried or b"",
-            len(chunks),
-            *(word for chunk, content in zip(chunks, stored, strict=True) for word in (chunk.digest, content)),
-            *(manifest.digests - self._digests_of(expected)),
+            len(contents),
+            *(word for pair in contents.items() for word in pair),
+            *(named - known.digests),  # what the manifest that is in force names is certainly there
         )
         if outcome == b"done":
-            self._last = wanted.manifest_digest, manifest
-            self._named.add(_name_of(table, str(manifest.version)), manifest.digests)
+            self._last = _Known(wanted.manifest_digest, manifest, frozenset(page.digest for page in encoded.pages))
+            self._named.add_stored(_name_of(table, str(manifest.version)), manifest, encoded.pages)
             return decode_pointer(detail)
         raise _refusal(table, expected, outcome, detail.decode())
 
-    def _digests_of(self, pointer: Pointer | None) -> frozenset[str]:
-        """The chunks that are certainly there, as the manifest that is in force names them."""
-        if pointer is None or self._last is None or self._last[0] != pointer.manifest_digest:
-            return frozenset()
-        return self._last[1].digests
+    async def _page(self, digest: str) -> bytes:
+        stored = await self._link.ask("HGET", CHUNKS, digest)
+        if stored is None:
+            raise NotFound(f"page {digest[:12]} of a manifest is not in the store")
+        return bytes(stored)
 
     async def get_manifest(self, table: str, version: Version) -> Manifest:
         """Return the manifest of a revision."""
         stored = await self._link.ask("HGET", _manifests_key(table), str(version))
         if stored is None:
             raise NotFound(f"table {table} has no revision {version}: never committed, or collected since")
-        manifest = Manifest.decode(stored)
-        self._last = digest_of(stored), manifest
+        manifest = await self._manifests.decode(stored)
+        self._last = _Known(digest_of(stored), manifest, frozenset())
         return manifest
 
     async def manifest_of(self, pointer: Pointer) -> Manifest:
@@ -309,8 +333,14 @@ class RedisSnapshotStore:
     async def _learn_manifest(self, key: str, table: str, version: bytes) -> None:
         stored = await self._link.ask("HGET", _manifests_key(table), version)
         try:
-            if stored is not None:
-                self._named.add(key, Manifest.decode(stored).digests)
+            if stored is None:
+                return
+            named = named_by(stored)
+            for page in self._named.lacking(named.pages):
+                content = await self._link.ask("HGET", CHUNKS, page)
+                # Nobody can read a manifest that lacks a page, and what that named goes as if it were not there.
+                self._named.add_page(page, digests_in(page, content) if content is not None else ())
+            self._named.add(key, named)
         except DecodeError as error:  # it may be of a later release, and name chunks
             raise StoreError(f"no chunk is dropped while {key} cannot be read: {error}") from error
 
