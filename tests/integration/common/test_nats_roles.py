@@ -31,7 +31,7 @@ from headgate.common.bus.admission import ask as ask_for_opinion
 from headgate.common.bus.resync import ask_for_resync
 from headgate.common.clusters import ClusterSettings, Decision
 from headgate.common.deltas import ClusterAnnouncement, Delta, KindName, LastGood, Operation, SyncMarker
-from headgate.common.errors import NoAnswer, NotPermitted
+from headgate.common.errors import NoAnswer, NotPermitted, StoreError
 from headgate.common.heartbeats import Heartbeat
 from headgate.common.leadership.leases import NOBODYS
 from headgate.common.resources import ObjectRef
@@ -157,8 +157,8 @@ def delta(cluster: str, name: str = "web") -> Delta:
     )
 
 
-def status(cluster: str) -> StatusUpdate:
-    ref = ObjectRef(cluster, "networking.k8s.io", "ingresses", "default", "web")
+def status(cluster: str, name: str = "web") -> StatusUpdate:
+    ref = ObjectRef(cluster, "networking.k8s.io", "ingresses", "default", name)
     return StatusUpdate(ref=ref, api_version="networking.k8s.io/v1", kind="Ingress", uid="u", is_accepted=True, at=NOW)
 
 
@@ -198,7 +198,18 @@ TABLES: Operations = {
     "commit": commit,
     "overwrite a pointer": lambda stores: stores.bus.request("$KV.HEADGATE_TABLES.pointer.default", b"{}"),
 }
-STATUSES: Operations = {"post a status": lambda stores: stores.statuses.post(status("local"))}
+
+
+async def post_statuses(stores: NatsStores, count: int) -> None:
+    for answer in await stores.statuses.post(*(status("local", f"web{number}") for number in range(count))):
+        if isinstance(answer, StoreError):
+            raise answer
+
+
+STATUSES: Operations = {
+    "post a status": lambda stores: post_statuses(stores, 1),
+    "post many statuses": lambda stores: post_statuses(stores, 20),
+}
 HEARTBEATS: Operations = {
     "beat": lambda stores: stores.heartbeats.beat(Heartbeat(replica="g", worker=0, table="t", version=None, at=NOW)),
     "be gone": lambda stores: stores.heartbeats.remove(

@@ -301,6 +301,20 @@ async def test_wanted_statuses_come_once_each_then_at_every_change(stores: Store
         assert await anext(updates) == status("b", "3")
 
 
+async def test_many_statuses_are_posted_at_once_each_with_its_encoding(stores: Stores) -> None:
+    updates = [status(f"i{number:02}") for number in range(50)]
+    answers = await stores.statuses.post(*updates)
+    assert [
+        StatusUpdate.decode(answer, each.ref, "default") for each, answer in zip(updates, answers, strict=True)
+    ] == updates  # type: ignore[arg-type]
+    assert [*await stores.statuses.read("c1")] == updates
+    found: dict[ObjectRef, bytes] = {}
+    async with asyncio.timeout(30), aclosing(stores.statuses.follow_encoded("c1", "default")) as groups:  # type: ignore[type-var]
+        while len(found) < len(updates):
+            found |= dict(await anext(groups))
+    assert [found[update.ref] for update in updates] == answers
+
+
 async def test_all_statuses_of_a_cluster_can_be_read_at_once(stores: Stores) -> None:
     assert not await stores.statuses.read("c1")
     theirs = status("a").model_copy(update={"table": "theirs"})

@@ -2,7 +2,7 @@
 
 import asyncio
 import copy
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,6 +14,7 @@ from fakes.translator.loop import KINDS, announce, fill, idle, mark, running, sn
 from fakes.virtual_time import in_virtual_time
 from fakes.waiting import until
 from headgate.common.deltas import LogPlace
+from headgate.common.errors import StoreError
 from headgate.common.heartbeats import Heartbeat
 from headgate.common.snapshot import Manifest, Version
 from headgate.common.status import StatusUpdate
@@ -175,9 +176,9 @@ async def test_a_log_that_went_back_is_confirmed_and_its_statuses_are_posted_aga
     posted: list[StatusUpdate] = []
     post = stores.statuses.post
 
-    async def note(update: StatusUpdate) -> None:
-        posted.append(update)
-        await post(update)
+    async def note(*updates: StatusUpdate) -> Sequence[bytes | StoreError]:
+        posted.extend(updates)
+        return await post(*updates)
 
     monkeypatch.setattr(stores.statuses, "post", note)
     await fill(stores, ingress("web", host="a.example", service="gone"))

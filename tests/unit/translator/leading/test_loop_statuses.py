@@ -1,6 +1,7 @@
 """What the loop posts, over stores in memory."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from fakes.translator.loop import (
     running,
 )
 from fakes.waiting import until
-from headgate.common.errors import StoreUnavailable
+from headgate.common.errors import StoreError, StoreUnavailable
 from headgate.common.service.tasks import cancel
 from headgate.common.snapshot import Pointer
 from headgate.common.status import StatusUpdate
@@ -47,10 +48,10 @@ async def test_statuses_wait_for_a_board_that_is_away(monkeypatch: pytest.Monkey
     stores = MemoryStores()
     post, failures = stores.statuses.post, iter(range(3))
 
-    async def fail_at_first(update: StatusUpdate) -> None:
+    async def fail_at_first(*updates: StatusUpdate) -> Sequence[bytes | StoreError]:
         if next(failures, None) is not None:
             raise StoreUnavailable("away")
-        await post(update)
+        return await post(*updates)
 
     monkeypatch.setattr(stores.statuses, "post", fail_at_first)
     await fill(stores, ingress("one", host="a.example"), ingress("two", host="b.example"))

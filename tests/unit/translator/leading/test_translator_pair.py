@@ -13,6 +13,7 @@ from fakes.translator.leadership import Seat
 from fakes.translator.loop import NOW, fill, idle, manifest_of, running, snapshots_of, table_of, version_of
 from fakes.virtual_time import in_virtual_time
 from fakes.waiting import until
+from headgate.common.errors import StoreError
 from headgate.common.heartbeats import Heartbeat
 from headgate.common.snapshot import Chunk, Pin, Version
 from headgate.common.status import StatusUpdate
@@ -228,13 +229,13 @@ async def test_statuses_that_wait_are_not_posted_by_one_that_leads_no_more(monke
     stores = await filled()
     post, opened, tried = stores.statuses.post, asyncio.Event(), 0
 
-    async def slow_post(update: StatusUpdate) -> None:
+    async def slow_post(*updates: StatusUpdate) -> Sequence[bytes | StoreError]:
         nonlocal tried
-        tried += 1
+        tried += len(updates)
         await opened.wait()
-        await post(update)
+        return await post(*updates)
 
-    monkeypatch.setattr(status_poster, "PARALLEL", 1)
+    monkeypatch.setattr(status_poster, "BATCH", 1)
     async with pair(stores) as both:
         await until(lambda: posts(stores))
         await idle(stores, both.one, both.other)

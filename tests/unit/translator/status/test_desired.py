@@ -309,6 +309,14 @@ def test_an_update_says_what_it_was_made_from() -> None:
     assert wanted_by(StatusUpdate.model_validate_json(update(wanted).model_dump_json())) == wanted
 
 
+@pytest.mark.parametrize("found", [(), (BAD, ODD)], ids=["all right", "wrong"])
+def test_an_update_is_as_if_it_had_been_validated(found: tuple[Problem, ...]) -> None:
+    made = update(report(facts(*found), (EDGE,), TWO, None))
+    again = StatusUpdate.decode(made.encode(), made.ref, made.table)
+    assert again == made
+    assert again.encode() == made.encode()
+
+
 def test_acceptance_and_problems_are_told_with_the_revision_that_serves() -> None:
     said = update(report(facts(BAD, errors=(BAD,)), None, TWO, None))
     assert reasons(said) == ["Accepted", "InvalidPort"]

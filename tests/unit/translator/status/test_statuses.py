@@ -1,6 +1,7 @@
 """When statuses are told: what is wrong at once, what is served when gateways serve it, and each thing once."""
 
 import asyncio
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,7 +12,7 @@ from fakes.translator.deltas import applied, endpoint_slice, ingress, ingress_cl
 from fakes.translator.loop import fill, idle, running, version_of
 from fakes.virtual_time import in_virtual_time
 from fakes.waiting import until
-from headgate.common.errors import TooLarge
+from headgate.common.errors import StoreError, TooLarge
 from headgate.common.heartbeats import Heartbeat
 from headgate.common.snapshot import Version
 from headgate.common.status import ConditionType, StatusCondition, StatusUpdate
@@ -26,6 +27,7 @@ def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(feeds, "LOOK_AROUND_S", 0.02)
     monkeypatch.setattr(feeds, "FIRST_LOOK_S", 0.005)
     monkeypatch.setattr(status_poster, "QUIET_S", 0.01)
+    monkeypatch.setattr(status_poster, "BATCH", 16)
 
 
 class Board:
@@ -35,9 +37,10 @@ class Board:
         self.posted: list[StatusUpdate] = []
         post = stores.statuses.post
 
-        async def note(update: StatusUpdate) -> None:
-            await post(update)
-            self.posted.append(update)
+        async def note(*updates: StatusUpdate) -> Sequence[bytes | StoreError]:
+            answers = await post(*updates)
+            self.posted += (each for each, answer in zip(updates, answers, strict=True) if isinstance(answer, bytes))
+            return answers
 
         monkeypatch.setattr(stores.statuses, "post", note)
 
@@ -177,11 +180,11 @@ async def test_an_object_whose_status_waits_to_be_posted_is_not_looked_into_agai
     open_again = asyncio.Event()
     post = stores.statuses.post
 
-    async def post_when_open(update: StatusUpdate) -> None:
+    async def post_when_open(*updates: StatusUpdate) -> Sequence[bytes | StoreError]:
         await open_again.wait()
-        await post(update)
+        return await post(*updates)
 
-    more = [ingress(f"i{number}", host=f"h{number}.example") for number in range(2 * status_poster.PARALLEL)]
+    more = [ingress(f"i{number}", host=f"h{number}.example") for number in range(2 * status_poster.BATCH)]
     await fill(stores, *BEHIND, web(), *more)
     async with running(stores, recovery_wait_s=0) as translator:
         await idle(stores, translator)
@@ -200,13 +203,13 @@ async def test_what_is_wrong_and_what_was_changed_last_goes_before_all_others(mo
     board = Board(stores, monkeypatch)
     slowly, post = asyncio.Event(), stores.statuses.post
 
-    async def post_slowly(update: StatusUpdate) -> None:
+    async def post_slowly(*updates: StatusUpdate) -> Sequence[bytes | StoreError]:
         await slowly.wait()
         await asyncio.sleep(0.001)
-        await post(update)
+        return await post(*updates)
 
     monkeypatch.setattr(stores.statuses, "post", post_slowly)
-    many = [ingress(f"i{number}", host=f"h{number}.example") for number in range(10 * status_poster.PARALLEL)]
+    many = [ingress(f"i{number}", host=f"h{number}.example") for number in range(10 * status_poster.BATCH)]
     wrong = ingress("wrong", host="wrong.example", service="gone")
     await fill(stores, *BEHIND, *many, wrong)
     await serve(stores, Version(1, 1))
@@ -222,7 +225,7 @@ async def test_what_is_wrong_and_what_was_changed_last_goes_before_all_others(mo
     following.cancel()
     names = [update.ref.name for update in board.posted]
     # The first turn was chosen before anything had come that is more urgent.
-    assert max(names.index("wrong"), names.index("late")) < 3 * status_poster.PARALLEL
+    assert max(names.index("wrong"), names.index("late")) < 3 * status_poster.BATCH
     assert len(names) > len(many)
 
 
@@ -340,10 +343,9 @@ async def test_a_status_that_the_bus_does_not_take_holds_no_other_back(
     stores = MemoryStores()
     post = stores.statuses.post
 
-    async def refuse_one(update: StatusUpdate) -> None:
-        if update.ref.name == "web":
-            raise TooLarge("too large")
-        await post(update)
+    async def refuse_one(*updates: StatusUpdate) -> Sequence[bytes | StoreError]:
+        await post(*(update for update in updates if update.ref.name != "web"))
+        return [TooLarge("too large") if update.ref.name == "web" else update.encode() for update in updates]
 
     monkeypatch.setattr(stores.statuses, "post", refuse_one)
     board = Board(stores, monkeypatch)

@@ -10,11 +10,12 @@ from datetime import datetime
 from typing import NamedTuple, Protocol
 
 from headgate.common.deltas import AnyDelta, ClusterAnnouncement, Delta, LastGood, LogMessage, LogPlace, SyncMarker
+from headgate.common.errors import StoreError
 from headgate.common.heartbeats import Heartbeat
 from headgate.common.leadership.leases import Lease, StoredLease
 from headgate.common.resources import ObjectRef
 from headgate.common.snapshot import Chunk, ChunkName, Manifest, Pointer, Version
-from headgate.common.status import StatusUpdate
+from headgate.common.status import EncodedStatus, StatusUpdate
 from headgate.common.stores.revision_change import RevisionChange
 from headgate.common.traffic import Tap, TrafficSummary
 
@@ -284,12 +285,19 @@ class SnapshotStore(Protocol):
 class StatusBoard(Protocol):
     """What each table's translator wants written to objects; its last update of each object counts."""
 
-    async def post(self, update: StatusUpdate) -> None:
-        """Replace what a table wants for an object."""
+    async def post(self, *updates: StatusUpdate) -> Sequence[bytes | StoreError]:
+        """Replace what a table wants for some objects.
+
+        Returns:
+            For each, its encoding, or why the board did not take it: that holds no other back.
+
+        Raises:
+            StoreUnavailable: not confirmed; each of them may or may not be on the board.
+        """
         ...
 
-    async def forget(self, update: StatusUpdate) -> None:
-        """Replace what a table wants for an object that is gone, and keep that for `FORGET_AFTER_S` only."""
+    async def forget(self, *updates: StatusUpdate) -> Sequence[bytes | StoreError]:
+        """Do what `post` does for objects that are gone: what is wanted for them is kept for `FORGET_AFTER_S` only."""
         ...
 
     def follow(self, cluster: str, table: str = "") -> AsyncIterator[StatusUpdate]:
@@ -299,6 +307,10 @@ class StatusBoard(Protocol):
             cluster: whose objects are meant.
             table: which one wants it; empty for all.
         """
+        ...
+
+    def follow_encoded(self, cluster: str, table: str) -> AsyncIterator[Sequence[EncodedStatus]]:
+        """Yield what `follow` does for one table, several at a time and without reading them."""
         ...
 
     async def read(self, cluster: str, table: str = "", *, with_problems: bool = False) -> Sequence[StatusUpdate]:

@@ -30,13 +30,18 @@ class ObjectStatus:
     """Whether every request to it is answered 503, or every connection refused, for a mistake of its own."""
 
 
+_FINE = ObjectStatus(is_accepted=True, problems=())
+_REFUSED = ObjectStatus(is_accepted=True, problems=(), is_refused=True)
+"""Of nearly all objects: one for all of them."""
+
+
 def judge(fragment: Fragment, assembly: Assembly) -> ObjectStatus:
     """Return how an object stands, from its fragment and from what became of it."""
     lost = tuple(assembly.lost_by(fragment))
     faults = (say_fault(field, ref, fault) for field, ref, fault in assembly.faults_of(fragment))
     problems = tuple(dict.fromkeys((*fragment.problems, *lost, *faults)))
     if not problems:
-        return ObjectStatus(is_accepted=True, problems=(), is_refused=_is_refused(fragment, ()))
+        return _REFUSED if _is_refused(fragment, ()) else _FINE
     claims = fragment.routes, fragment.canaries, fragment.streams
     fields = [claim.field for kind in claims for claim in kind] + [claim.field for claim in fragment.inner]
     claimed = len(fields)

@@ -21,6 +21,7 @@ from headgate.common.status import (
     StatusCondition,
     StatusUpdate,
     shorten,
+    trusted,
 )
 from headgate.common.table import DEFAULT_TABLE
 from headgate.translator.serving.fleet import Fleet
@@ -44,6 +45,7 @@ EVENTS_KEPT = 20
 EVENTS_AGE = timedelta(hours=1)
 """API servers keep Events for an hour."""
 MAX_WITHDRAWN = 16
+_UPDATE_FIELDS = tuple(StatusUpdate.model_fields)
 
 
 class DesiredStatus(NamedTuple):
@@ -218,15 +220,15 @@ def to_update(
     known = before if before and before.uid == desired.uid else None
     notes = _new_notes(desired, wanted_by(known) if known else None, at)
     kept = [note for note in known.events if at - note.at < EVENTS_AGE] if known else []
-    values: dict[str, Any] = desired._asdict() | {"conditions": tuple(_conditions(desired, known, at))}
-    return StatusUpdate(
-        **values,
-        events=tuple([*kept, *notes][-EVENTS_KEPT:]),
-        last_error=_last_error(desired, known, at),
-        table=table,
-        at=at,
-        traceparent=traceparent,
-    )
+    values: dict[str, Any] = desired._asdict() | {
+        "table": table,
+        "conditions": tuple(_conditions(desired, known, at)),
+        "events": tuple([*kept, *notes][-EVENTS_KEPT:]),
+        "last_error": _last_error(desired, known, at),
+        "at": at,
+        "traceparent": traceparent,
+    }
+    return trusted(StatusUpdate, {name: values[name] for name in _UPDATE_FIELDS})
 
 
 def _conditions(desired: DesiredStatus, before: StatusUpdate | None, at: datetime) -> Iterable[StatusCondition]:
@@ -265,7 +267,7 @@ def _served(desired: DesiredStatus) -> str:
 
 
 def _note(kind: str, reason: str, text: str, at: datetime) -> EventNote:
-    return EventNote(type=kind, reason=reason, note=shorten(text, NOTE_BYTES), at=at)
+    return trusted(EventNote, {"type": kind, "reason": reason, "note": shorten(text, NOTE_BYTES), "at": at})
 
 
 def _last_error(desired: DesiredStatus, before: StatusUpdate | None, at: datetime) -> EventNote | None:

@@ -7,6 +7,7 @@ revision is told of when all live replicas serve it, or when that takes too long
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable
+from enum import Enum, auto
 from typing import NamedTuple
 
 from headgate.common.problems import Severity, worst
@@ -14,11 +15,12 @@ from headgate.common.resources import ObjectRef
 from headgate.common.snapshot import Manifest, Rollout, Version
 from headgate.common.status import LoadBalancerAddress
 from headgate.common.stores import StatusBoard
-from headgate.translator.assembly.conditions import judge
+from headgate.translator.assembly.conditions import ObjectStatus, judge
+from headgate.translator.fragments.fragment import Fragment
 from headgate.translator.serving.fleet import Fleet
 from headgate.translator.status.conditions import Facts
 from headgate.translator.status.desired import DesiredStatus, disown, has_news, report
-from headgate.translator.status.poster import StatusPoster, Wish
+from headgate.translator.status.poster import StatusPoster
 from headgate.translator.translation import Translation
 
 PATIENCE_S = 5.0
@@ -56,6 +58,44 @@ class Published(NamedTuple):
         return self.rollout.is_same(other.rollout)
 
 
+class Standing(NamedTuple):
+    """How an object that is ours stands in one revision of the table. A hundred thousand wait after a start."""
+
+    fragment: Fragment
+    condition: ObjectStatus
+    content: str
+    """Digest of what is served of it."""
+    published: Published
+
+    def facts(self) -> Facts:
+        """Return what its status is made of."""
+        fragment = self.fragment
+        return Facts(
+            *(fragment.identity, self.condition, fragment.stand_in, self.content),
+            *self.published,
+            parts=fragment.parts,
+            listeners=fragment.listener_reports,
+            addresses=fragment.addresses,
+            leaves_addresses=fragment.leaves_addresses,
+            said=fragment.said,
+            features=fragment.features,
+            attached_listener_sets=fragment.attached_listener_sets,
+        )
+
+
+class Absence(Enum):
+    """Why nothing is said of how an object stands."""
+
+    UNKNOWN = auto()
+    """Its cluster is not translated now: its status stays as it is."""
+    DISOWNED = auto()
+    """It is not ours, or no longer."""
+    GONE = auto()
+
+
+Wish = Standing | Absence
+
+
 class _Awaited(NamedTuple):
     """An object that not all replicas serve as it is."""
 
@@ -89,7 +129,7 @@ class Statuses:
             calm: set while no revision is being made: statuses wait for that.
             clock: seconds.
         """
-        self._poster = StatusPoster(board, table, on_board, may_post, calm)
+        self._poster: StatusPoster[Wish] = StatusPoster(board, table, self._desire, on_board, may_post, calm)
         self._addresses: tuple[LoadBalancerAddress, ...] | None = None
         self._fleet = Fleet()
         self._published = Published(None, None)
@@ -220,26 +260,26 @@ class Statuses:
         fragment = translation.assembly.fragments.get(ref)
         if not translation.selection.selects(ref):
             self._awaited.pop(ref, None)
-            return lambda before: disown(before) if before else None
+            return Absence.DISOWNED
         if ref.cluster not in translation.active_clusters:
-            return lambda before: before
+            return Absence.UNKNOWN
         if fragment is None:
             self._awaited.pop(ref, None)
-            exists = translation.world.get(ref) is not None
-            return lambda before: disown(before) if before and exists else None
+            return Absence.GONE if translation.world.get(ref) is None else Absence.DISOWNED
         condition = judge(fragment, translation.assembly)
         if condition.problems:
             self._severities[ref] = worst(condition.problems)
-        content = translation.world.digest(ref)
-        known = fragment.identity, condition, fragment.stand_in, content
-        facts = Facts(*known, *self._published, fragment.parts, fragment.listener_reports, fragment.addresses)
-        facts = facts._replace(
-            leaves_addresses=fragment.leaves_addresses,
-            said=fragment.said,
-            features=fragment.features,
-            attached_listener_sets=fragment.attached_listener_sets,
-        )
-        return lambda before: self._report(ref, facts, before)
+        return Standing(fragment, condition, translation.world.digest(ref), self._published)
+
+    def _desire(self, ref: ObjectRef, wish: Wish, before: DesiredStatus | None) -> DesiredStatus | None:
+        match wish:
+            case Absence.UNKNOWN:
+                return before
+            case Absence.DISOWNED:
+                return disown(before) if before else None
+            case Absence.GONE:
+                return None
+        return self._report(ref, wish.facts(), before)
 
     def _report(self, ref: ObjectRef, facts: Facts, before: DesiredStatus | None) -> DesiredStatus | None:
         wanted = report(facts, self._addresses, self._fleet, before)

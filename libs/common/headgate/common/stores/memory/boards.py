@@ -3,11 +3,12 @@
 import asyncio
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import aclosing
 
-from headgate.common.errors import Conflict
+from headgate.common.errors import Conflict, StoreError
 from headgate.common.heartbeats import TTL_S, Heartbeat
 from headgate.common.leadership.leases import Lease, StoredLease
-from headgate.common.status import StatusUpdate, status_subject
+from headgate.common.status import EncodedStatus, StatusUpdate, status_subject
 from headgate.common.stores.memory.changes import Changes
 from headgate.common.stores.memory.log import Clock
 from headgate.common.traffic import Tap, TrafficSummary
@@ -21,19 +22,21 @@ class MemoryStatusBoard:
         self.updates: dict[str, tuple[int, StatusUpdate]] = {}
         self.sequence = 0
 
-    async def post(self, update: StatusUpdate) -> None:
-        """Replace what is wanted for an object."""
-        self.sequence += 1
-        subject = status_subject(update.ref, update.table)
-        self.updates.pop(subject, None)
-        self.updates[subject] = (self.sequence, update)
+    async def post(self, *updates: StatusUpdate) -> Sequence[bytes | StoreError]:
+        """Replace what is wanted for some objects."""
+        for update in updates:
+            self.sequence += 1
+            subject = status_subject(update.ref, update.table)
+            self.updates.pop(subject, None)
+            self.updates[subject] = (self.sequence, update)
         self._changes.tell()
+        return [update.encode() for update in updates]
 
-    async def forget(self, update: StatusUpdate) -> None:
-        """Replace what is wanted for an object that is gone; kept, as no process lives long enough to matter."""
-        await self.post(update)
+    async def forget(self, *updates: StatusUpdate) -> Sequence[bytes | StoreError]:
+        """Replace what is wanted for objects that are gone; kept, as no process lives long enough to matter."""
+        return await self.post(*updates)
 
-    async def follow(self, cluster: str, table: str = "") -> AsyncIterator[StatusUpdate]:
+    async def follow(self, cluster: str, table: str = "") -> AsyncGenerator[StatusUpdate]:
         """Yield what is wanted for every object of a cluster, then every change, for ever."""
         changed = self._changes.listen()
         seen = 0
@@ -49,6 +52,12 @@ class MemoryStatusBoard:
                     await changed.wait()
         finally:
             self._changes.forget(changed)
+
+    async def follow_encoded(self, cluster: str, table: str) -> AsyncIterator[Sequence[EncodedStatus]]:
+        """Yield what `follow` does for one table, each as it is encoded."""
+        async with aclosing(self.follow(cluster, table)) as updates:
+            async for update in updates:
+                yield [EncodedStatus(update.ref, update.encode())]
 
     async def read(self, cluster: str, table: str = "", *, with_problems: bool = False) -> Sequence[StatusUpdate]:
         """Return what is wanted for every object of a cluster now, or for those with problems."""

@@ -1,17 +1,26 @@
 """The boards on JetStream: wanted statuses, and who serves what."""
 
 import logging
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 
 from headgate.common.bus.connection import Bus
 from headgate.common.deltas import escape_token
+from headgate.common.errors import DecodeError, StoreError
 from headgate.common.heartbeats import TTL_S, Heartbeat
-from headgate.common.resources import JsonObject
-from headgate.common.status import STATUS_PREFIX, STATUS_STREAM, StatusUpdate, status_subject
+from headgate.common.resources import JsonObject, ObjectRef
+from headgate.common.status import (
+    STATUS_PREFIX,
+    STATUS_STREAM,
+    EncodedStatus,
+    StatusUpdate,
+    parse_status_subject,
+    status_subject,
+)
 from headgate.common.stores import FORGET_AFTER_S
 from headgate.common.stores.nats.following import Message, Restarted, follow, read_last
 from headgate.common.stores.nats.jetstream import Outgoing, Stream, Upkeep
+from headgate.common.stores.nats.publishing import publish_each
 from headgate.common.stores.nats.snapshots import bucket_config
 
 _log = logging.getLogger(__name__)
@@ -33,6 +42,7 @@ def status_stream(bus: Bus, upkeep: Upkeep) -> Stream:
         "discard": "old",
         "max_msgs_per_subject": 1,
         "allow_direct": True,
+        "allow_atomic": True,
         "allow_msg_ttl": True,
     }
     return Stream(bus, config, upkeep)
@@ -52,14 +62,19 @@ class NatsStatusBoard:
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
 
-    async def post(self, update: StatusUpdate) -> None:
-        """Replace what is wanted for an object."""
-        await self._stream.publish(_status_message(update))
+    async def post(self, *updates: StatusUpdate) -> Sequence[bytes | StoreError]:
+        """Replace what is wanted for some objects: many in one batch, which the server writes to its disk at once."""
+        return await self._publish(updates, {})
 
-    async def forget(self, update: StatusUpdate) -> None:
-        """Replace what is wanted for an object that is gone, and keep that for `FORGET_AFTER_S` only."""
+    async def forget(self, *updates: StatusUpdate) -> Sequence[bytes | StoreError]:
+        """Replace what is wanted for objects that are gone, and keep that for `FORGET_AFTER_S` only."""
         # Not purged at once: followers must hear of it, and the object may be there again by then.
-        await self._stream.publish(_status_message(update, {"Nats-TTL": f"{FORGET_AFTER_S}s"}))
+        return await self._publish(updates, {"Nats-TTL": f"{FORGET_AFTER_S}s"})
+
+    async def _publish(self, updates: Iterable[StatusUpdate], headers: Mapping[str, str]) -> list[bytes | StoreError]:
+        messages = [Outgoing(status_subject(each.ref, each.table), each.encode(), headers) for each in updates]
+        refusals = await publish_each(self._stream, messages)
+        return [refusal or message.payload for message, refusal in zip(messages, refusals, strict=True)]
 
     async def follow(self, cluster: str, table: str = "") -> AsyncIterator[StatusUpdate]:
         """Yield what is wanted for every object of a cluster, then every change, for ever."""
@@ -67,6 +82,13 @@ class NatsStatusBoard:
             async for item in items:
                 for update in () if isinstance(item, Restarted) else _decode(item):
                     yield update
+
+    async def follow_encoded(self, cluster: str, table: str) -> AsyncIterator[Sequence[EncodedStatus]]:
+        """Yield what `follow` does for one table, each as the stream has it."""
+        async with aclosing(follow(self._stream, [_pattern(cluster, table)])) as items:
+            async for item in items:
+                if not isinstance(item, Restarted):
+                    yield [EncodedStatus(ref, message.data) for message, _, ref in _with_places(item)]
 
     async def read(self, cluster: str, table: str = "", *, with_problems: bool = False) -> Sequence[StatusUpdate]:
         """Return what is wanted for every object of a cluster now, or for those with problems."""
@@ -82,20 +104,24 @@ def _pattern(cluster: str, table: str) -> str:
     return ".".join((STATUS_PREFIX, *map(escape_token, filter(None, (cluster, table))), ">"))
 
 
-def _status_message(update: StatusUpdate, headers: Mapping[str, str] | None = None) -> Outgoing:
-    return Outgoing(status_subject(update.ref, update.table), update.model_dump_json().encode(), headers or {})
-
-
-def _decode(batch: Sequence[Message]) -> Iterator[StatusUpdate]:
+def _with_places(batch: Iterable[Message]) -> Iterator[tuple[Message, str, ObjectRef]]:
+    """Yield messages with the table and the object that their subjects name."""
     for message in batch:
         try:
-            update = StatusUpdate.model_validate_json(message.data)
-        except ValueError as error:
+            table, ref = parse_status_subject(message.subject)
+        except DecodeError as error:
             _log.error("a status cannot be read", extra={"subject": message.subject, "reason": str(error)})
         else:
+            yield message, table, ref
+
+
+def _decode(batch: Iterable[Message]) -> Iterator[StatusUpdate]:
+    for message, table, ref in _with_places(batch):
+        try:
             # A right to post for one table is none to speak for another.
-            if message.subject == status_subject(update.ref, update.table):
-                yield update
+            yield StatusUpdate.decode(message.data, ref, table)
+        except DecodeError as error:
+            _log.error("a status cannot be read", extra={"subject": message.subject, "reason": str(error)})
 
 
 class NatsHeartbeatBoard:
