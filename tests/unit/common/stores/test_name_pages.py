@@ -55,9 +55,7 @@ def names_of(chunks: Iterable[Chunk]) -> tuple[ChunkName, ...]:
 
 
 def manifest(revision: int, chunks: Iterable[Chunk], pin: Pin | None = None) -> Manifest:
-    return Manifest(
-        table="default", version=Version(1, revision), created_at=NOW, chunks=names_of(chunks), pin=pin
-    )
+    return Manifest(table="default", version=Version(1, revision), created_at=NOW, chunks=names_of(chunks), pin=pin)
 
 
 class Stored:

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate.common import snapshot, trie
+from headgate.common.chunk_entries import changed_entries, entry_contents
 from headgate.common.deltas import LogPlace
 from headgate.common.errors import DecodeError
-from headgate.common.chunk_entries import changed_entries, entry_contents
 from headgate.common.snapshot import (
     MAX_NAMES,
     TABLE_KIND,

@@ -10,9 +10,9 @@ from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple
 
+from headgate.common.chunk_entries import changed_entries
 from headgate.common.errors import DecodeError, NotFound, StoreError
 from headgate.common.heartbeats import Heartbeat
-from headgate.common.chunk_entries import changed_entries
 from headgate.common.snapshot import (
     Chunk,
     ChunkName,
