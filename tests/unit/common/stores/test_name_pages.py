@@ -20,15 +20,8 @@ from headgate.common.snapshot import (
     digest_of,
 )
 from headgate.common.stores.collecting import named_by
-from headgate.common.stores.name_pages import (
-    PAGE_NAMES,
-    PAGED_FROM,
-    NamePages,
-    PagedManifests,
-    StoredManifest,
-    read_head,
-    read_page,
-)
+from headgate.common.stores.name_pages import PAGE_NAMES, PAGED_FROM, NamePages, read_page
+from headgate.common.stores.paged_manifests import PagedManifests, StoredManifest, read_head
 from headgate.common.table_image import TableImage
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

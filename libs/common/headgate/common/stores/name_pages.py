@@ -8,17 +8,14 @@ Rejected: manifests that say what they change of an earlier one. Each would need
 kept, and whoever reads one would read all of them.
 """
 
-import asyncio
 import hashlib
 from bisect import bisect_left, bisect_right
-from collections.abc import Awaitable, Callable, Collection, Sequence
-from itertools import chain
 from typing import NamedTuple
 
 import msgspec
 
 from headgate.common.errors import DecodeError
-from headgate.common.snapshot import MANIFEST_LIMIT, ChunkName, Manifest, compress, decompress, digest_of
+from headgate.common.snapshot import ChunkName, decompress, digest_of
 from headgate.common.table import ENTRIES, EntryKind
 
 PAGED_FROM = 128
@@ -26,8 +23,6 @@ PAGED_FROM = 128
 PAGE_NAMES = 64
 """Names that a page has on average, at most. A change writes its page and the digests of all pages, which is least
 where a page has about as many names as there are pages."""
-_AT_ONCE = 16
-"""Pages asked for at a time."""
 _PAGE_LIMIT = 16 * 1024 * 1024
 KIND_ORDER = {kind: position for position, kind in enumerate(ENTRIES)}
 _DISORDER = "names of chunks are not in the order of a table"
@@ -133,87 +128,3 @@ def read_page(digest: str, stored: bytes) -> Page:
 def digests_in(digest: str, stored: bytes) -> list[str]:
     """Return the digests that a stored page names; raises as `read_page`."""
     return [name.digest for name in read_page(digest, stored).names]
-
-
-class StoredManifest(NamedTuple):
-    """A manifest as it is stored."""
-
-    content: bytes
-    """Compressed."""
-    pages: Sequence[Page] = ()
-    """Those that it names."""
-
-    def without(self, digests: Collection[str]) -> "StoredManifest":
-        """Return it with those of the pages alone that are not among some."""
-        return self._replace(pages=[page for page in self.pages if page.digest not in digests])
-
-
-class _Wrapped(msgspec.Struct):
-    pages: list[str] = []
-    head: msgspec.Raw = msgspec.Raw(b"")
-
-
-_decode_wrapped = msgspec.json.Decoder(_Wrapped).decode
-
-
-class PagedManifests:
-    """Writes and reads manifests of any size.
-
-    Args:
-        fetch: returns a stored page by its digest; raises NotFound, or StoreUnavailable.
-    """
-
-    def __init__(self, fetch: Callable[[str], Awaitable[bytes]]) -> None:
-        self._fetch = fetch
-        self._tables: dict[str, NamePages] = {}
-        self._read: dict[str, Page] = {}
-        """Pages of the manifest that was read last, by digest: the next one has most of them too."""
-
-    def pages_of(self, table: str) -> NamePages:
-        """Return what spreads the names of a table."""
-        return self._tables.setdefault(table, NamePages())
-
-    def encode(self, manifest: Manifest) -> StoredManifest:
-        """Return what is to be stored of a manifest: its pages first."""
-        if len(manifest.chunks) <= PAGED_FROM:
-            return StoredManifest(manifest.encode())
-        pages = self.pages_of(manifest.table).split(manifest.chunks)
-        head = manifest.model_copy(update={"chunks": ()}).model_dump_json().encode()
-        named = msgspec.json.encode([page.digest for page in pages])
-        return StoredManifest(compress(b'{"pages":%b,"head":%b}' % (named, head), level=1), pages)
-
-    async def decode(self, content: bytes) -> Manifest:
-        """Read a stored manifest.
-
-        Raises:
-            DecodeError: it or a page of it is damaged, or of a schema that this release does not know.
-            NotFound: a page is missing.
-            StoreUnavailable: not now.
-        """
-        head, digests = read_head(content)
-        if not digests:
-            return head
-        missing = [digest for digest in digests if digest not in self._read]
-        fetched: list[bytes] = []
-        for start in range(0, len(missing), _AT_ONCE):
-            fetched += await asyncio.gather(*map(self._fetch, missing[start : start + _AT_ONCE]))
-        known = self._read | {
-            digest: read_page(digest, stored) for digest, stored in zip(missing, fetched, strict=True)
-        }
-        pages = self._read = {digest: known[digest] for digest in digests}
-        names = chain.from_iterable(page.names for page in pages.values())
-        return head.model_copy(update={"chunks": tuple(names)})
-
-
-def read_head(content: bytes) -> tuple[Manifest, Sequence[str]]:
-    """Read a stored manifest: all of it, or all but the names of its chunks and the digests of their pages.
-
-    Raises:
-        DecodeError: damaged, or of a schema that this release does not know.
-    """
-    plain = decompress(content, MANIFEST_LIMIT)
-    try:
-        wrapped = _decode_wrapped(plain)
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise DecodeError(f"a manifest cannot be read: {error}") from error
-    return Manifest.read(bytes(wrapped.head) if wrapped.pages else plain), wrapped.pages

@@ -15,10 +15,11 @@ from typing import NamedTuple
 
 from headgate.common.errors import Conflict, DecodeError, NotFound, StoreError, StoreUnavailable, TooLarge
 from headgate.common.snapshot import Manifest, compress, digest_of
-from headgate.common.stores.name_pages import Page, PagedManifests
+from headgate.common.stores.name_pages import Page
 from headgate.common.stores.nats.following import Message
 from headgate.common.stores.nats.jetstream import EXPECTED_LAST, Outgoing, Stored, Stream
 from headgate.common.stores.nats.keys import chunk_key, manifest_key
+from headgate.common.stores.paged_manifests import PagedManifests
 from headgate.common.stores.pointers import decode_pointer
 from headgate.common.stores.revision_change import decode_change
 

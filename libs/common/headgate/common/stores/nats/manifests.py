@@ -2,10 +2,10 @@
 
 from headgate.common.errors import NotFound
 from headgate.common.snapshot import Version
-from headgate.common.stores.name_pages import PagedManifests
 from headgate.common.stores.nats.answers import StreamMissing
 from headgate.common.stores.nats.jetstream import Stream
 from headgate.common.stores.nats.keys import chunk_key, manifest_key
+from headgate.common.stores.paged_manifests import PagedManifests
 
 
 async def stored_content(stream: Stream, digest: str) -> bytes | None:

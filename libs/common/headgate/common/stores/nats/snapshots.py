@@ -40,7 +40,6 @@ from headgate.common.snapshot import (
 )
 from headgate.common.stores.announced import AnnouncedRevisions
 from headgate.common.stores.collecting import CHUNK_GRACE_S
-from headgate.common.stores.name_pages import StoredManifest, read_head
 from headgate.common.stores.nats.answers import StreamMissing
 from headgate.common.stores.nats.carried import (
     CHANGE_HEADER,
@@ -61,6 +60,7 @@ from headgate.common.stores.nats.keys import (
     pointer_key,
 )
 from headgate.common.stores.nats.manifests import manifests_of, stored_content, stored_manifest
+from headgate.common.stores.paged_manifests import StoredManifest, read_head
 from headgate.common.stores.pointers import (
     Tell,
     check_expected,

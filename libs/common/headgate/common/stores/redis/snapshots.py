@@ -49,7 +49,8 @@ from headgate.common.snapshot import (
 )
 from headgate.common.stores.announced import AnnouncedRevisions
 from headgate.common.stores.collecting import CHUNK_GRACE_S, NamedChunks, UnusedChunks, named_by
-from headgate.common.stores.name_pages import PagedManifests, digests_in
+from headgate.common.stores.name_pages import digests_in
+from headgate.common.stores.paged_manifests import PagedManifests
 from headgate.common.stores.pointers import (
     Tell,
     decode_pointer,
