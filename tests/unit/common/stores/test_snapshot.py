@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate.common import snapshot, trie
-from headgate.common.chunk_entries import changed_entries, entry_contents
 from headgate.common.deltas import LogPlace
 from headgate.common.errors import DecodeError
 from headgate.common.snapshot import (
@@ -30,6 +29,7 @@ from headgate.common.snapshot import (
     digest_of,
     open_chunk,
 )
+from headgate.common.stores.chunk_entries import changed_entries, entry_contents
 from headgate.common.stores.collecting import named_by
 from headgate.common.table import Endpoint, Provenance, Rank, TableEntry, Upstream, VirtualHost
 from headgate.common.table_image import TableImage, encode_entry

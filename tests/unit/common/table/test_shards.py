@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate.common import trie
-from headgate.common.chunk_entries import entry_contents
 from headgate.common.snapshot import Chunk
+from headgate.common.stores.chunk_entries import entry_contents
 from headgate.common.table import HostKey, VirtualHost
 from headgate.common.table.shards import Shard, is_of_all, missing_shards
 from headgate.common.table_image import TableImage

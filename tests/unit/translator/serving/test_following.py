@@ -17,8 +17,8 @@ from fakes.translator.leadership import Seat
 from fakes.translator.loop import digests_of, fill, idle, manifest_of, running
 from fakes.translator.translating import Follower, ListedLog
 from fakes.waiting import until
-from headgate.common.chunk_entries import entry_contents
 from headgate.common.deltas import Delta
+from headgate.common.stores.chunk_entries import entry_contents
 from headgate.common.stores.memory.stores import MemoryStores
 from headgate.common.stores.reading import read_chunks
 from headgate.common.table import Upstream

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from headgate.common.chunk_entries import entry_contents
 from headgate.common.snapshot import Chunk, Manifest, Pin, Version
 from headgate.common.stores import SnapshotStore
+from headgate.common.stores.chunk_entries import entry_contents
 from headgate.common.stores.reading import read_chunks
 from headgate.operations.committing.held_table import HeldTable
 from headgate.operations.committing.manual import ChangeRequest, ManualCommits, next_of

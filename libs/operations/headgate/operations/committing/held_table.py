@@ -13,8 +13,8 @@ from collections.abc import Iterable
 
 import msgspec
 
-from headgate.common.chunk_entries import entry_contents
 from headgate.common.snapshot import Chunk
+from headgate.common.stores.chunk_entries import entry_contents
 from headgate.common.table import Upstream
 from headgate.common.table.shards import is_for_shards
 from headgate.common.table.upstream_key import UpstreamKey

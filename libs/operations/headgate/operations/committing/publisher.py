@@ -15,7 +15,6 @@ from itertools import compress
 from operator import attrgetter, is_not
 from typing import NamedTuple
 
-from headgate.common.chunk_entries import changed_entries
 from headgate.common.clusters import Decision
 from headgate.common.deltas import LogPlace
 from headgate.common.errors import Conflict, DecodeError, HistoryBroken, NotFound
@@ -32,6 +31,7 @@ from headgate.common.snapshot import (
     Version,
 )
 from headgate.common.stores import SnapshotStore
+from headgate.common.stores.chunk_entries import changed_entries
 from headgate.common.stores.reading import read_chunks
 from headgate.common.stores.revision_change import RevisionChange
 from headgate.common.table import EntryKind

@@ -5,10 +5,10 @@ from math import inf
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from headgate.common.chunk_entries import changed_entries
 from headgate.common.heartbeats import TrafficCounts
 from headgate.common.snapshot import ChangedEntries, Manifest, Rollout
 from headgate.common.stores import SnapshotStore
+from headgate.common.stores.chunk_entries import changed_entries
 from headgate.common.stores.opening import Stores
 from headgate.common.stores.reading import read_chunks
 from headgate.common.table import EntryKind

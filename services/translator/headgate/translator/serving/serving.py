@@ -10,7 +10,6 @@ from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple
 
-from headgate.common.chunk_entries import changed_entries
 from headgate.common.errors import DecodeError, NotFound, StoreError
 from headgate.common.heartbeats import Heartbeat
 from headgate.common.snapshot import (
@@ -24,6 +23,7 @@ from headgate.common.snapshot import (
     Version,
 )
 from headgate.common.stores import SnapshotStore
+from headgate.common.stores.chunk_entries import changed_entries
 from headgate.common.stores.reading import read_chunks
 from headgate.common.table_image import TableImage
 from headgate.operations.committing.held_table import HeldTable
