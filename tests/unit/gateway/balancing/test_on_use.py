@@ -15,6 +15,7 @@ from headgate.gateway.balancing.upstream import UpstreamBalancer
 from headgate.gateway.model.connection import PLAIN as PLAIN_SPEC
 from headgate.gateway.table.compiler import TableCompiler
 from headgate.gateway.table.encoded_upstream import read_plain
+from headgate.gateway.table.names import is_name
 
 KEY = "c1/default/web:80"
 HOST = host("foo.com", route("/", "prefix", KEY))
@@ -160,3 +161,10 @@ def test_the_slots_are_those_of_the_entry_in_its_order(endpoints: list[tuple[str
     assert balancer(compiler).is_at_rest
     assert balancer(compiler).size == len(endpoints)
     assert [slot.key[:2] for slot in balancer(compiler).slots] == endpoints
+
+
+@given(st.lists(st.text(alphabet="01.: a²", max_size=6), min_size=1, max_size=4))
+def test_names_are_told_from_addresses_one_by_one_and_all_at_once(addresses: list[str]) -> None:
+    item = upstream(KEY, *(Endpoint(address=address, port=80) for address in addresses))
+    has_others = any(" " in address or is_name(address) for address in addresses)
+    assert (read_plain(encode_entry(item)) is None) == has_others

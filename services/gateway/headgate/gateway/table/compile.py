@@ -9,12 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-import msgspec
-
-from headgate.common.errors import DecodeError
 from headgate.common.plugins.errors import PluginFault
-from headgate.common.plugins.route_fields import plugins_as_fields
-from headgate.common.table import Mirror, PathMatch, PluginUse, Route, Unmatched, VirtualHost
+from headgate.common.table import Mirror, PathMatch, PluginUse, Route, Unmatched
 from headgate.gateway.balancing.backends import BackendSet
 from headgate.gateway.errors import BadMatch
 from headgate.gateway.model.steps import Steps
@@ -24,7 +20,16 @@ from headgate.gateway.proxy.seam import NeedsBody
 from headgate.gateway.table.backends import Holders, MakeHooks, bind_route
 from headgate.gateway.table.chunks import STEP_BYTES, FindPrevious
 from headgate.gateway.table.conditions import and_body
-from headgate.gateway.table.match import Index, PathRule, RankedIndex, Strength, compile_rule, index_paths
+from headgate.gateway.table.encoded_host import PlainHost, decode_route, read_plain_host, split_host
+from headgate.gateway.table.match import (
+    Index,
+    PathRule,
+    RankedIndex,
+    Strength,
+    compile_rule,
+    index_paths,
+    literal_rule,
+)
 from headgate.gateway.table.route import CompiledRoute
 
 if TYPE_CHECKING:
@@ -86,7 +91,8 @@ class CompiledHost:
         """As in `VirtualHost`."""
         self.competes = unmatched == "next-host" and any(rule.rank.priority for rule, _ in routes)
         """Whether routes of the next hosts may go before its own, by their priority."""
-        self._guarded: WeakKeyDictionary[CompiledRoute, CompiledRoute] = WeakKeyDictionary()
+        self._guarded: WeakKeyDictionary[CompiledRoute, CompiledRoute] | None = None
+        """Routes of other hosts that it guards; None: it was asked for none yet."""
 
     @property
     def parts(self) -> "Sequence[CompiledHost]":
@@ -111,9 +117,12 @@ class CompiledHost:
         guard = self.tls.guard if self.tls is not None else None
         if guard is None:
             return route
-        guarded = self._guarded.get(route)
+        known = self._guarded
+        if known is None:
+            known = self._guarded = WeakKeyDictionary()
+        guarded = known.get(route)
         if guarded is None:
-            guarded = self._guarded[route] = route.guarded(guard)
+            guarded = known[route] = route.guarded(guard)
         return guarded
 
 
@@ -131,6 +140,9 @@ def compile_host(
     Raises:
         DecodeError: it does not follow the contract.
     """
+    plain = read_plain_host(raw) if len(raw) <= STEP_BYTES else None
+    if plain is not None and find_previous(plain.key) is None:
+        return plain.key, (yield from _compile_plain(plain, holders))
     fields, raw_routes = split_host(raw)
     host, tls = fields.key, policies.compile(fields.tls, fields.host)
     guard = tls.guard if tls is not None else None
@@ -155,6 +167,19 @@ def compile_host(
             yield
     index = yield from index_paths(routes)
     return host, CompiledHost(host, routes, index, tls, unmatched=fields.unmatched)
+
+
+def _compile_plain(host: PlainHost, holders: Holders) -> Steps[CompiledHost]:
+    """Compile a host all of whose routes are plain: to what they would be by way of their models."""
+    routes = [
+        (
+            literal_rule(route.type, route.path, position),
+            CompiledRoute.to_upstream(host.key, route.name, holders.holder(route.upstream)),
+        )
+        for position, route in enumerate(host.routes)
+    ]
+    index = yield from index_paths(routes)
+    return CompiledHost(host.key, routes, index, unmatched=host.unmatched)
 
 
 def merge_hosts(parts: Sequence[CompiledHost]) -> Steps[CompiledHost]:
@@ -192,33 +217,6 @@ def compile_changed(
             found[other.name] = other
             yield
     return found
-
-
-def split_host(raw: bytes) -> tuple[VirtualHost, list[bytes]]:
-    """Return a virtual host without its routes, validated, and the encoded routes.
-
-    Raises:
-        DecodeError: it does not follow the contract.
-    """
-    try:
-        fields = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
-        routes = msgspec.json.decode(fields.pop("routes"), type=list[msgspec.Raw])
-        host = VirtualHost.model_validate_json(msgspec.json.encode({**fields, "routes": []}))
-    except (msgspec.MsgspecError, KeyError, ValueError, RecursionError) as error:
-        raise DecodeError(f"an entry of hosts cannot be read: {error}") from error
-    return host, [bytes(route) for route in routes]
-
-
-def decode_route(raw: bytes) -> Route:
-    """Decode and validate one route; tables up to schema 6 have plugins where this one has fields.
-
-    Raises:
-        DecodeError: it does not follow the contract.
-    """
-    try:
-        return plugins_as_fields(Route.model_validate_json(raw))
-    except ValueError as error:
-        raise DecodeError(f"a route cannot be read: {error}") from error
 
 
 def compile_route(

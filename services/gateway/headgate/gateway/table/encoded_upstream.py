@@ -18,7 +18,9 @@ _SPLIT_AT_ONCE = 8192
 _ENDPOINTS = TypeAdapter(list[Endpoint])
 
 
-class _Provenance(msgspec.Struct, forbid_unknown_fields=True):
+class EncodedProvenance(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """A `Provenance`, of which compiled entries keep nothing."""
+
     cluster: str
     kind: str
     namespace: str
@@ -27,17 +29,17 @@ class _Provenance(msgspec.Struct, forbid_unknown_fields=True):
     resource_version: str = ""
 
 
-class _PlainEndpoint(msgspec.Struct, forbid_unknown_fields=True):
+class _PlainEndpoint(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     address: str
     port: Annotated[int, msgspec.Meta(ge=1, le=65535)]
     zone: str = ""
     cluster: str = ""
 
 
-class _PlainUpstream(msgspec.Struct, forbid_unknown_fields=True):
+class _PlainUpstream(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     key: str
     endpoints: list[_PlainEndpoint]
-    provenance: _Provenance
+    provenance: EncodedProvenance
 
 
 _decode_plain = msgspec.json.Decoder(_PlainUpstream).decode
@@ -59,12 +61,20 @@ def read_plain(raw: bytes) -> PlainUpstream | None:
     """
     try:
         found = _decode_plain(raw)
-    except (msgspec.MsgspecError, RecursionError):
+    except (msgspec.MsgspecError, ValueError, RecursionError):
         return None
     addresses = " ".join([f"{each.address}:{each.port}" for each in found.endpoints])
-    if addresses.count(" ") != len(found.endpoints) - 1 or any(is_name(each.address) for each in found.endpoints):
+    if addresses.count(" ") != len(found.endpoints) - 1:
+        return None
+    if not _are_digits(addresses) and any(is_name(each.address) for each in found.endpoints):
         return None
     return PlainUpstream(found.key, addresses, len(found.endpoints))
+
+
+def _are_digits(addresses: str) -> bool:
+    """Tell whether all addresses are digits and dots for certain: all of them at once, as nearly all are so."""
+    has_empty = addresses.startswith(":") or " :" in addresses or ".:" in addresses
+    return not has_empty and addresses.replace(".", "").replace(":", "").replace(" ", "").isdigit()
 
 
 class EncodedUpstream(NamedTuple):

@@ -122,6 +122,11 @@ def compile_rule(route: Route, position: int = 0) -> PathRule:
         return rule._replace(fault=str(bad))
 
 
+def literal_rule(type_: PathType, value: str, position: int) -> PathRule:
+    """Return how a route matches that says nothing but a path, which is no pattern."""
+    return PathRule(type_, plain_escapes(value.encode()), position)
+
+
 def prefix_key(value: bytes) -> bytes:
     """Return a prefix without its trailing slash; the root is empty."""
     return value.removesuffix(b"/")
@@ -257,12 +262,23 @@ def _precedence(item: tuple[PathRule, object]) -> Precedence:
     return item[0].precedence
 
 
+def _index_path(rule: PathRule, target: T) -> "PathIndex[T] | StartIndex[T]":
+    """Build the index of a host with one route, as most have."""
+    if rule.type is PathType.EXACT:
+        return PathIndex({rule.value: target}, {})
+    if rule.type is PathType.PREFIX:
+        return PathIndex({}, {prefix_key(rule.value): target})
+    return StartIndex({}, {rule.value: target})
+
+
 Index = PathIndex[T] | StartIndex[T] | RankedIndex[T]
 MatchPath = Callable[[bytes, "RequestSource"], T | NeedsBody | None]
 
 
 def index_paths(rules: Sequence[tuple[PathRule, T]]) -> Steps[Index[T]]:
     """Build the index that suits a host's rules, in steps of some milliseconds."""
+    if len(rules) == 1 and rules[0][0].is_plain:
+        return _index_path(*rules[0])
     if all(rule.is_plain for rule, _ in rules):
         if not any(rule.type is PathType.STRING_PREFIX for rule, _ in rules):
             return PathIndex(*_by_path(rules, prefix_key))

@@ -2,9 +2,10 @@
 
 from collections.abc import Collection
 from copy import copy
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from headgate.common.table import Route
+from headgate.gateway.balancing.upstream import UpstreamHolder
 from headgate.gateway.balancing.way import Way, choose_endpoint
 from headgate.gateway.table.backends import NO_BACKENDS, RouteBackends
 from headgate.gateway.table.policies import compile_policies, guard_policies
@@ -62,6 +63,18 @@ class CompiledRoute:
         """Whether a canary can only be told by the request's body."""
         self._only = backends.only
         self._among = backends.among
+
+    @classmethod
+    def to_upstream(cls, host: str, name: str, upstream: UpstreamHolder) -> Self:
+        """Return a route of which nothing is said but that all of its requests go to an upstream."""
+        route = cls.__new__(cls)
+        route.name = f"{host}|{name}"
+        route.traffic = route.policies = None
+        route.connect_timeout_s = route.send_timeout_s = route.read_timeout_s = None
+        route.upstream_label = upstream.key
+        route.needs_body = False
+        route._only, route._among = upstream, None  # noqa: SLF001 - of this class
+        return route
 
     def guarded(self, guard: "ClientGuard") -> "CompiledRoute":
         """Return this route for requests of another host, whose clients have to show what that host asks for."""
