@@ -54,6 +54,11 @@ class HostKey(NamedTuple):
         return cls(host, tuple(listeners.split(",")) if listeners else ())
 
 
+def name_in(key: str) -> str:
+    """Return the `host_name` of a virtual host's key."""
+    return key.partition("@")[0]
+
+
 def _check_host(host: str) -> str:
     if "@" in host:
         raise ValueError(f"{host[:80]!r} has an @, which is in no host")

@@ -25,8 +25,8 @@ class HealthPolicies(NamedTuple):
     @property
     def are_none(self) -> bool:
         """Whether there is nothing to watch."""
-        watched = (self.active_check, self.ejection, self.circuit_breaker, self.retry_budget)
-        return all(each is None for each in watched)
+        is_watched = self.active_check is not None or self.ejection is not None
+        return not is_watched and self.circuit_breaker is None and self.retry_budget is None
 
 
 class WatchesUpstreams(Protocol):

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from headgate.common.snapshot import Version
 from headgate.common.table import HTTP_LISTENER, HTTPS_LISTENER, OWN_LISTENERS, HostKey, Listener
-from headgate.common.table.hosts import host_name
+from headgate.common.table.hosts import name_in
 from headgate.gateway.model.persistent_map import PersistentMap
 from headgate.gateway.model.steps import Steps, finish
 from headgate.gateway.table.compile import CompiledHost, merge_hosts
@@ -28,6 +28,8 @@ from headgate.gateway.table.shards.elsewhere import Elsewhere
 from headgate.gateway.tls.policy import HostTls
 
 _NO_HOSTS: Hosts = HostIndex(PersistentMap.of({}))
+_SPECIAL = (b"**.", b"~")
+"""What names of hosts begin with that an index has to know of besides."""
 _HOSTS_AT_ONCE = 1000
 """Put in their places between two turns of the event loop: about a millisecond."""
 
@@ -194,7 +196,7 @@ class CompiledTable:
         indexes = dict(self._indexes)
         alike = self.hosts_of(HTTP_LISTENER) is self.hosts_of(HTTPS_LISTENER)
         for listener, changes in placed.items():
-            if listener == HTTPS_LISTENER and alike and changes == placed.get(HTTP_LISTENER):
+            if listener == HTTPS_LISTENER and alike and _are_equal(changes, placed.get(HTTP_LISTENER)):
                 indexes[listener] = indexes[HTTP_LISTENER]
             else:
                 indexes[listener] = yield from _replace(self.hosts_of(listener), changes)
@@ -211,25 +213,38 @@ class CompiledTable:
 
 def _by_listener(change: HostChange) -> Steps[Mapping[str, Placed]]:
     """Return what changes at every listener; the gateway's own are in the order of `OWN_LISTENERS`."""
+    own: Placed = {}
     placed: dict[str, Placed] = {}
     everything: Mapping[str, CompiledHost | None] = {**dict.fromkeys(change.gone), **change.arrived}
     for number, (key, host) in enumerate(everything.items(), 1):
         if number % _HOSTS_AT_ONCE == 0:
             yield
-        for listener in HostKey.read(key).listeners or OWN_LISTENERS:
+        listeners = HostKey.read(key).listeners if "@" in key else ()
+        if not listeners:
+            own[key] = host
+        for listener in listeners:
             placed.setdefault(listener, {})[key] = host
+    for listener in OWN_LISTENERS if own else ():
+        # One object for both, as nearly always: they are the same hosts.
+        placed[listener] = {**own, **placed[listener]} if listener in placed else own
     return dict(sorted(placed.items()))
+
+
+def _are_equal(changes: Placed, others: Placed | None) -> bool:
+    """Compare what is new at two listeners, at once if it is one object: dictionaries do not look at that."""
+    return changes is others or changes == others
 
 
 def _replace(before: Hosts, changes: Placed) -> Steps[Hosts]:
     """Return the hosts of a listener after some changes; several virtual hosts of one host are merged."""
     by_name = before.by_name.edit()
     several: dict[bytes, dict[str, CompiledHost]] = {}
-    touched: list[bytes] = []
-    for key, host in changes.items():
-        name = host_name(HostKey.read(key).host).encode()
-        touched.append(name)
-        if len(touched) % _HOSTS_AT_ONCE == 0:
+    special: list[bytes] = []
+    for number, (key, host) in enumerate(changes.items(), 1):
+        name = name_in(key).encode()
+        if name.startswith(_SPECIAL):
+            special.append(name)
+        if number % _HOSTS_AT_ONCE == 0:
             yield
         there = by_name.get(name)
         is_alone = there is None or (len(there.parts) == 1 and there.key == key)
@@ -251,4 +266,4 @@ def _replace(before: Hosts, changes: Placed) -> Steps[Hosts]:
             by_name.put(name, ordered[0])
         else:
             by_name.discard(name)
-    return (yield from index_hosts(before, by_name.done(), touched))
+    return (yield from index_hosts(before, by_name.done(), special))

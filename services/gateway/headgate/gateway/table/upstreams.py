@@ -137,7 +137,8 @@ class UpstreamCompiler:
         turns = OnUse(self._slots, plain.addresses, plain.size)
         clock, chance = self._directory.clock, self._directory.chance
         balancer = UpstreamBalancer(plain.key, _PLAIN.balancing, turns, Marks(), (), (), "", clock, chance)
-        finish(balancer.prepare(before))
+        if before is not None:
+            finish(balancer.prepare(before))
         return BoundUpstream(self._holders.holder(plain.key), balancer, NO_POLICIES, PLAIN, None, ())
 
     def _seating(self, upstream: Upstream, spec: ConnectionSpec) -> Seating:
