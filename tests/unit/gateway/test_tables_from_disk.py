@@ -1,5 +1,6 @@
 """A table from disk, until the store has another one."""
 
+import gc
 from pathlib import Path
 
 import pytest
@@ -7,10 +8,11 @@ import pytest
 from fakes.gateway.following import Gateway, Shakable, commit, small_image
 from fakes.gateway.table import endpoint, host, publish, route, upstream
 from fakes.waiting import until
-from headgate.common.snapshot import ChunkName, decompress
+from headgate.common.errors import StoreUnavailable
+from headgate.common.snapshot import ChunkName, compress, decompress
 from headgate.common.table.shards import Shard
 from headgate.common.table_image import TableImage
-from headgate.gateway.following.last_good import read_last_good, write_last_good
+from headgate.gateway.following.last_good import StoredTable, read_last_good, write_last_good
 
 NAMES = [f"n{number}.example" for number in range(100)]
 
@@ -123,3 +125,63 @@ async def test_a_shard_from_disk_fetches_what_it_comes_to_need(tmp_path: Path) -
         await until(lambda: second.served() == "1.2")
         assert second.reaches(mine.encode()) == "10.0.0.2:80"
     assert sorted(name.kind for name in store.fetched) == ["hosts", "upstreams"]
+
+
+async def test_chunks_from_disk_are_kept_as_they_stand_there(tmp_path: Path) -> None:
+    manifest, chunks = publish(small_image(1), (1, 1))
+    # Other bytes than this release makes of the same content.
+    stored = {chunk.digest: compress(chunk.content, level=19) for chunk in chunks}
+    write_last_good(tmp_path / "table", StoredTable(manifest, stored, manifest.chunks))
+    read = read_last_good(tmp_path / "table")
+    assert read is not None
+
+    async def read_chunk(name: ChunkName) -> bytes:
+        return read.open_chunk(name)
+
+    gateway = Gateway(Shakable())
+    await gateway.applier.apply(read.manifest, read_chunk, read.chunks)
+    kept = gateway.applier.stored_table()
+    assert kept is not None
+    assert kept.chunks == stored
+    assert all(kept.chunks[digest] is read.chunks[digest] for digest in stored)
+
+
+async def test_of_chunks_from_disk_a_shard_keeps_its_part() -> None:
+    image = TableImage((host(name, route("/", "prefix", f"up-{name}")) for name in NAMES), is_for_shards=True)
+    manifest, chunks = publish(image, (1, 1))
+    contents = {chunk.digest: chunk.content for chunk in chunks}
+
+    async def fetch(name: ChunkName) -> bytes:
+        return contents[name.digest]
+
+    stored = {digest: compress(content) for digest, content in contents.items()}
+    alone, given = Gateway(Shakable(), shard=Shard(0, 4)), Gateway(Shakable(), shard=Shard(0, 4))
+    await alone.applier.apply(manifest, fetch)
+    await given.applier.apply(manifest, fetch, stored)
+    kept = given.applier.stored_table()
+    assert kept is not None
+    assert kept == alone.applier.stored_table()
+    assert kept.chunks != stored
+
+
+async def test_cycles_are_not_looked_for_while_the_first_table_is_read() -> None:
+    gateway, seen = Gateway(Shakable()), list[bool]()
+
+    for revision, bad in ((1, True), (2, False), (3, False)):
+        manifest, chunks = publish(small_image(revision), (1, revision))
+        contents = {chunk.digest: chunk.content for chunk in chunks}
+
+        async def fetch(name: ChunkName, bad: bool = bad, contents: dict[str, bytes] = contents) -> bytes:
+            seen.append(gc.isenabled())
+            if bad:
+                raise StoreUnavailable("away")
+            return contents[name.digest]
+
+        if bad:
+            with pytest.raises(StoreUnavailable):
+                await gateway.applier.apply(manifest, fetch)
+        else:
+            await gateway.applier.apply(manifest, fetch)
+        assert gc.isenabled()
+    assert seen == sorted(seen)
+    assert set(seen) == {False, True}

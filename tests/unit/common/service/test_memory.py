@@ -96,3 +96,31 @@ async def test_the_heap_is_frozen_at_each_moment_and_not_before() -> None:
         assert not task.done()
     finally:
         task.cancel()
+
+
+def test_nothing_is_collected_of_what_is_read_at_once_and_all_is_again_afterwards() -> None:
+    gc.set_threshold(10)
+    with memory.uncollected():
+        made = _Cycle()
+        lost = weakref.ref(made)
+        del made
+        kept = [[number] for number in range(1000)]
+        assert lost() is not None
+    kept += [[number] for number in range(1000)]
+    assert lost() is None
+
+
+def test_collections_go_on_after_a_failure() -> None:
+    with pytest.raises(ValueError, match="bad"), memory.uncollected():
+        raise ValueError("bad")
+    assert gc.isenabled()
+
+
+def test_a_collector_that_is_off_stays_off() -> None:
+    gc.disable()
+    try:
+        with memory.uncollected():
+            pass
+        assert not gc.isenabled()
+    finally:
+        gc.enable()

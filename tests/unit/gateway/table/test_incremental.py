@@ -286,6 +286,25 @@ def test_nothing_is_served_before_the_commit() -> None:
     assert compiler.table.version == Version(1, 1)
 
 
+def test_upstreams_are_placed_before_the_commit_of_the_first_table_alone() -> None:
+    compiler = new_compiler()
+    names = [f"up{number}" for number in range(2500)]
+    image = TableImage(upstream(name, endpoint(1)) for name in names)
+    manifest, chunks = publish(image, (1, 1))
+    update = compiler.stage(manifest.version, manifest.chunks)
+    for chunk in chunks:
+        list(update.add(chunk.name, chunk.content))
+    placed = [compiler.endpoint_count for _ in update.prepare()]
+    assert placed == [0, 1000, 2000] or placed == [1000, 2000]
+    assert compiler.endpoint_count == 2500
+    update.commit()
+    assert compiler.endpoint_count == 2500
+    again = TableImage(upstream(name, endpoint(1), endpoint(2)) for name in names)
+    load(compiler, again, (1, 2), before_commit=lambda: placed.append(compiler.endpoint_count))
+    assert placed[-1] == 2500
+    assert compiler.endpoint_count == 5000
+
+
 def test_an_incomplete_update_changes_nothing() -> None:
     image = TableImage([entry("host", 1, 1), entry("upstream", 1, 1)])
     compiler = new_compiler()

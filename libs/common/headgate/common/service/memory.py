@@ -13,7 +13,8 @@ and closed transports leave.
 import asyncio
 import gc
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 GROWING = (50_000, 1_000, 1_000)
 """Allocations before a young collection (default 700), young ones before a middle, middle ones before a full one."""
@@ -29,6 +30,21 @@ _GROWS_S = 600.0
 def expect_growth() -> None:
     """Make young collections only, and few: before the world, or a table, is read for the first time."""
     gc.set_threshold(*GROWING)
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Make no collections within: of what is all for long, as a table that is read before anything is served.
+
+    The heap is to be frozen within, too, as the first collection behind it looks at all that was made.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def freeze_heap(*, collects: bool = True) -> None:

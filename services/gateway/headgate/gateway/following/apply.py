@@ -9,8 +9,12 @@ import itertools
 import logging
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from types import MappingProxyType
+from typing import Final
 
 from headgate.common.errors import HeadgateError
+from headgate.common.service import memory
 from headgate.common.service.telemetry import span_from
 from headgate.common.snapshot import ChunkName, Manifest, Version
 from headgate.gateway.errors import TableRefused
@@ -27,6 +31,7 @@ FETCHES_AT_ONCE = 16
 """Chunks asked for at a time: hides the store's latency, holds at most 16 x 4 MiB."""
 CERTIFICATES_AT_ONCE = 100
 """Presented between two turns of the event loop: about a millisecond."""
+NOTHING_STORED: Final[Mapping[str, bytes]] = MappingProxyType({})
 Fetch = Callable[[ChunkName], Awaitable[bytes]]
 """Returns a chunk's verified content; raises a HeadgateError."""
 
@@ -89,18 +94,27 @@ class TableApplier:
         is_part = self._compiler.part is not None
         return StoredTable(self.manifest, stored, self.manifest.served_by(self._replica), is_part)
 
-    async def apply(self, manifest: Manifest, fetch: Fetch) -> None:
+    async def apply(self, manifest: Manifest, fetch: Fetch, stored: Mapping[str, bytes] = NOTHING_STORED) -> None:
         """Serve a revision from now on.
+
+        Args:
+            manifest: of the revision.
+            fetch: gives the chunks that are missing.
+            stored: by digest what it gives, compressed, as far as that is at hand.
 
         Raises:
             HeadgateError: it cannot be fetched or compiled; what was served still is.
         """
+        with memory.uncollected() if self.manifest is None else nullcontext():
+            await self._apply(manifest, fetch, stored)
+
+    async def _apply(self, manifest: Manifest, fetch: Fetch, stored: Mapping[str, bytes]) -> None:
         started = time.perf_counter()
         watch = Stopwatch()
         with span_from(manifest.traceparent, "gateway.apply_table"):
             try:
                 update = self._compiler.stage(manifest.version, manifest.served_by(self._replica))
-                await _fill(update, fetch, watch)
+                await _fill(update, fetch, stored, watch)
                 table = self._swap(update, manifest, watch)
             except HeadgateError:
                 self._metrics.refusals.inc()
@@ -178,22 +192,24 @@ class TableApplier:
         metrics.consumers.set(self._compiler.consumer_directory.count)
 
 
-async def _fill(update: TableUpdate, fetch: Fetch, watch: Stopwatch) -> None:
+async def _fill(update: TableUpdate, fetch: Fetch, stored: Mapping[str, bytes], watch: Stopwatch) -> None:
     """Add every chunk that is needed, letting traffic run after each step."""
     for names in update.rounds():
         for start in range(0, len(names), FETCHES_AT_ONCE):
-            await _fill_with(names[start : start + FETCHES_AT_ONCE], update, fetch, watch)
+            await _fill_with(names[start : start + FETCHES_AT_ONCE], update, fetch, stored, watch)
     await _in_slices(_prepare(update), watch)
 
 
-async def _fill_with(names: Sequence[ChunkName], update: TableUpdate, fetch: Fetch, watch: Stopwatch) -> None:
+async def _fill_with(
+    names: Sequence[ChunkName], update: TableUpdate, fetch: Fetch, stored: Mapping[str, bytes], watch: Stopwatch
+) -> None:
     async with asyncio.TaskGroup() as group:
         fetches = [group.create_task(_quietly(fetch(name))) for name in names]
     for name, fetched in zip(names, fetches, strict=True):
         content = fetched.result()
         if isinstance(content, HeadgateError):
             raise content
-        await _in_slices(_add(update, name, content), watch)
+        await _in_slices(_add(update, name, content, stored.get(name.digest)), watch)
         await asyncio.sleep(0)
 
 
@@ -215,9 +231,9 @@ async def _quietly(fetching: Awaitable[bytes]) -> bytes | HeadgateError:
         return error
 
 
-def _add(update: TableUpdate, name: ChunkName, content: bytes) -> Iterator[None]:
+def _add(update: TableUpdate, name: ChunkName, content: bytes, stored: bytes | None) -> Iterator[None]:
     try:
-        yield from update.add(name, content)
+        yield from update.add(name, content, stored)
     except HeadgateError:
         raise
     except Exception as error:

@@ -12,6 +12,7 @@ the chunk again if it comes to need one of those.
 import itertools
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from operator import is_not
 from typing import Generic, NamedTuple, TypeVar
 
@@ -166,13 +167,19 @@ class ChunkStage(Generic[E, C]):
         """Whether anything is not as it was."""
         return bool(self.needed or self._vanishing)
 
-    def add(self, name: ChunkName, content: bytes) -> Steps[None]:
+    def add(self, name: ChunkName, content: bytes, stored: bytes | None = None) -> Steps[None]:
         """Decode and compile one verified chunk, in steps.
+
+        Args:
+            name: of the chunk.
+            content: its encoded entries.
+            stored: the same, compressed; None: that is to be done here.
 
         Raises:
             DecodeError: the chunk does not follow the contract.
         """
         related = [chunk for chunk in self._vanishing.values() if _may_share_keys(chunk.name.prefix, name.prefix)]
+        compile_entry, find_previous = self._chunks.compile_entry, partial(self._find_previous, related=related)
         compiled: dict[str, C] = {}
         size = 0
         entries, is_part = split_entries(content), False
@@ -181,9 +188,9 @@ class ChunkStage(Generic[E, C]):
             # One that was kept on disk may lack entries already.
             is_part = len(kept) < len(entries) or digest_of(content) != name.digest
             if len(kept) < len(entries):
-                entries, content = kept, _join(kept)
+                entries, content, stored = kept, _join(kept), None
         for raw in entries:
-            unchanged = self._find_unchanged(raw, related)
+            unchanged = self._find_unchanged(raw, related) if related else None
             if unchanged is not None:
                 key, item = unchanged
             else:
@@ -191,10 +198,13 @@ class ChunkStage(Generic[E, C]):
                     size = 0
                     yield
                 size += _ENTRY_BYTES + len(raw)
-                key, item = yield from self._chunks.compile_entry(raw, lambda key: self._find_previous(key, related))
+                key, item = yield from compile_entry(raw, find_previous)
                 self._arrived[key] = item
             compiled[key] = item
-        stored = compress(content) if entries else EMPTY_CHUNK
+        if not entries:
+            stored = EMPTY_CHUNK
+        elif stored is None:
+            stored = compress(content)
         self._staged[name.digest] = HeldChunk(name, stored, compiled, is_part, self._references(entries))
 
     def _references(self, entries: Iterable[bytes]) -> frozenset[Reference]:
@@ -303,7 +313,7 @@ class ChunkStage(Generic[E, C]):
     def outcome(self) -> tuple[Mapping[str, C], set[str]]:
         """Return what was compiled for the staged chunks, and the keys that are gone with them."""
         gone = {key for chunk in self._vanishing.values() for key in chunk.compiled}
-        for chunk in self._staged.values():
+        for chunk in self._staged.values() if gone else ():
             gone.difference_update(chunk.compiled)
         return self._arrived, gone
 

@@ -335,6 +335,8 @@ class TableUpdate:
         self.certificates: tuple[Mapping[str, OpenedCertificate], Collection[str]] = {}, ()
         """Once committed: those that are new or changed by key, and the keys of those that are gone."""
         self._table: CompiledTable | None = None
+        self._upstreams: Iterable[BoundUpstream] | None = None
+        """Those that `commit` has to have asked; None: all that arrived."""
         self.settling: Steps[None] = _nothing_to_settle()
         """What `commit` left to do, in steps; to be finished before another update is committed."""
 
@@ -350,15 +352,20 @@ class TableUpdate:
         else:
             yield from self._part.rounds(self._stages)
 
-    def add(self, name: ChunkName, content: bytes) -> Steps[None]:
+    def add(self, name: ChunkName, content: bytes, stored: bytes | None = None) -> Steps[None]:
         """Decode and compile one chunk, in steps; its content is verified against its digest already.
 
         Yields after each step of about a millisecond, for the caller to let traffic run.
 
+        Args:
+            name: of the chunk.
+            content: of the chunk.
+            stored: the same, compressed, where that is at hand.
+
         Raises:
             DecodeError: the chunk does not follow the contract.
         """
-        yield from self._stages[name.kind].add(name, content)
+        yield from self._stages[name.kind].add(name, content, stored)
 
     @property
     def changes_ports(self) -> bool:
@@ -379,7 +386,22 @@ class TableUpdate:
             self._version, hosts, compiled, self._stages["challenges"].compiled()
         )
         self._table = table
+        if self._compiler.table is None:
+            self._upstreams = yield from self._place_first()
         return table
+
+    def _place_first(self) -> Steps[list[BoundUpstream]]:
+        """Have the upstreams of the first table asked, in steps; return those that are left to `commit`.
+
+        While nothing is served no request can see some of them without the others.
+        """
+        arrived, _ = self._stages["upstreams"].outcome()
+        for number, upstream in enumerate(arrived.values(), 1):
+            if upstream.named is None:
+                self._compiler.note_upstream(upstream)
+            if number % SETTLED_AT_ONCE == 0:
+                yield
+        return [upstream for upstream in arrived.values() if upstream.named is not None]
 
     def commit(self) -> CompiledTable:
         """Make the revision current. Synchronous: no request runs in between.
@@ -394,7 +416,7 @@ class TableUpdate:
         committed = {kind: stage.commit() for kind, stage in self._stages.items()}
         bound: Mapping[str, BoundUpstream]
         bound, gone = committed["upstreams"]
-        for upstream in bound.values():
+        for upstream in bound.values() if self._upstreams is None else self._upstreams:
             self._compiler.note_upstream(upstream)
         for key in gone:
             self._compiler.forget_upstream(key)

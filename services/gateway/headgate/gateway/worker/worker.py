@@ -193,7 +193,7 @@ class Worker:
             async def read_chunk(name: ChunkName) -> bytes:
                 return stored.open_chunk(name)
 
-            await self._applier.apply(stored.manifest, read_chunk)
+            await self._applier.apply(stored.manifest, read_chunk, stored.chunks)
         except HeadgateError as error:
             _log.error("the table on disk is not used", extra={"error": str(error)})
 
