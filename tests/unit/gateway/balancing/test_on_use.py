@@ -168,3 +168,16 @@ def test_names_are_told_from_addresses_one_by_one_and_all_at_once(addresses: lis
     item = upstream(KEY, *(Endpoint(address=address, port=80) for address in addresses))
     has_others = any(" " in address or is_name(address) for address in addresses)
     assert (read_plain(encode_entry(item)) is None) == has_others
+
+
+def test_upstreams_that_never_came_are_named_each() -> None:
+    compiler = compiled([host("a.com", route("/", "prefix", "up1")), host("b.com", route("/", "prefix", "up2"))])
+    assert compiler.table is not None
+    for name, key in ((b"a.com", "up1"), (b"b.com", "up2")):
+        found = compiler.table.match(name, b"/", PLAIN)
+        assert found is not None
+        assert found.choose((), PLAIN) is None
+        assert found.unavailable == f"{key} is not in the table"
+        holder = compiler.find_endpoints(key)
+        assert holder is not None
+        assert holder.unavailable == f"{key} is not in the table"

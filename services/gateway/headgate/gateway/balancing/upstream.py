@@ -100,13 +100,13 @@ class UpstreamBalancer:
         self._unavailable = unavailable
         self._clock = clock
         self._chance = chance
-        self._later = turns if isinstance(turns, OnUse) else None
+        self._later: OnUse | None = None
         """Endpoints without slots yet."""
-        self._planner = turns if isinstance(turns, Planner) else None
+        self._planner: Planner | None = None
         """None: the ring has all slots, and nobody was ever out."""
         self._plan: EndpointPlan | None = None
         """None: to be made before the next choice, if there is a planner."""
-        self._ring = None if isinstance(turns, Planner | OnUse) else turns
+        self._ring: Turns[EndpointSlot] | None = None
         """The plan, if it is a ring and has no end."""
         self._tokens: Mapping[EndpointSlot, bytes] = _NONE_YET
         """Filled when the first session is asked for, as are the next two."""
@@ -117,10 +117,12 @@ class UpstreamBalancer:
         """Sessions of cookies that name endpoints by their URLs; below as earlier releases of Traefik wrote them."""
         self._old_urls: Mapping[bytes, Sequence[EndpointSlot]] = _NONE_YET
         self._slots: Sequence[EndpointSlot] = ()
-        if isinstance(turns, Planner):
-            self._slots = turns.slots
-        elif not isinstance(turns, OnUse):
-            self._slots = turns.items
+        if isinstance(turns, OnUse):
+            self._later = turns
+        elif isinstance(turns, Planner):
+            self._planner, self._slots = turns, turns.slots
+        else:
+            self._ring, self._slots = turns, turns.items
 
     @property
     def is_at_rest(self) -> bool:
@@ -346,8 +348,16 @@ _NO_CHANCE = Random(0)  # noqa: S311 - nobody is drawn
 
 def missing_balancer(key: str) -> UpstreamBalancer:
     """Stand in for an upstream that routes refer to and the table lacks."""
-    reason = f"{key} is not in the table"
+    reason = _why_missing(key)
     return UpstreamBalancer(key, _NO_WISHES, _NOBODY, Marks(), (), (), reason, time.monotonic, _NO_CHANCE)
+
+
+def _why_missing(key: str) -> str:
+    return f"{key} is not in the table"
+
+
+_NOT_YET: Final = missing_balancer("an upstream")
+"""That of all upstreams that were in no table yet, as nearly all are only while one is compiled."""
 
 
 class CountsRetries(Protocol):
@@ -365,7 +375,7 @@ class UpstreamHolder:
     def __init__(self, key: str) -> None:
         self.key = key
         self._token = b""
-        self.balancer = missing_balancer(key)
+        self.balancer = _NOT_YET
         self.state: UpstreamState | None = None
         """What is remembered of its health and load; None: nothing that requests have to do with."""
         self.health: CountsRetries | None = None
@@ -396,7 +406,7 @@ class UpstreamHolder:
     @property
     def unavailable(self) -> str:
         """Why there is nobody to choose; empty if there is."""
-        return self.balancer.unavailable
+        return _why_missing(self.key) if self.balancer is _NOT_YET else self.balancer.unavailable
 
     @property
     def has_healthy(self) -> bool:

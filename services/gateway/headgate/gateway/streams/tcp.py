@@ -312,7 +312,7 @@ class StreamConnection:
             else:
                 holder.report(pool, CONNECTED)
                 return
-        raise NoEndpoint(reason or holder.balancer.unavailable or f"{holder.key} has no endpoint left")
+        raise NoEndpoint(reason or holder.unavailable or f"{holder.key} has no endpoint left")
 
     async def _connect_to(self, pool: EndpointPool) -> None:
         spec = pool.spec

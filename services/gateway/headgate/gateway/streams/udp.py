@@ -241,7 +241,7 @@ class UdpSession:
         self._holder = holder
         pool = choose_endpoint(holder, (), ClientSource(self._client[0], ""))
         if pool is None:
-            self._end(Status.NO_UPSTREAM, holder.balancer.unavailable or f"{holder.key} has no endpoint")
+            self._end(Status.NO_UPSTREAM, holder.unavailable or f"{holder.key} has no endpoint")
             return
         self._pool = pool
         pool.in_flight += 1

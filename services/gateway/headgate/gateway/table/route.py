@@ -100,7 +100,7 @@ class CompiledRoute:
     def unavailable(self) -> str:
         """Why `choose` found nothing."""
         if self._only is not None:
-            return self._only.balancer.unavailable
+            return self._only.unavailable
         if self._among is None:
             return f"all backends of {self.name} have weight 0"
         return "; ".join(filter(None, (backend.unavailable for backend in self._among.backends)))
