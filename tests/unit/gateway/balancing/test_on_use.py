@@ -181,3 +181,12 @@ def test_upstreams_that_never_came_are_named_each() -> None:
         holder = compiler.find_endpoints(key)
         assert holder is not None
         assert holder.unavailable == f"{key} is not in the table"
+
+
+def test_an_upstream_that_is_no_utf_8_is_refused_as_the_contract_has_it() -> None:
+    raw = encode_entry(upstream(KEY, endpoint(1))).replace(b"default", b"\xff", 1)
+    assert read_plain(raw) is None
+    image = TableImage()
+    image.put_encoded("upstreams", KEY, raw)
+    with pytest.raises(DecodeError):
+        load(new_compiler(), image)
