@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 QUIET_S = 1.0
 """A board that says nothing for this long has said all; should it say more later, some updates are posted twice."""
-BATCH = 128
+BATCH = 64
 """Statuses on their way at once: the board stores them together, some milliseconds of work for its server."""
 SLICE_S = 0.003
 """Work at most this long before other tasks get their turn: a change that comes meanwhile has to wait for it."""

@@ -27,7 +27,7 @@ PATIENCE_S = 5.0
 """Replicas that need longer for a revision are told of as lagging."""
 FEW = 32
 """Objects that were touched at once, up to this many, are taken for a change that somebody made."""
-SLICE_S = 0.01
+SLICE_S = 0.003
 """Work at most this long before other tasks get their turn."""
 
 
