@@ -114,7 +114,7 @@ class NatsStores:
             else:
                 return stores
             await asyncio.sleep(pause_s * random.uniform(0.5, 1.0))  # noqa: S311 - not a secret
-            pause_s = min(2.0, pause_s * 1.6)
+            pause_s = min(2.0, pause_s * 1.25)
 
     async def ensure(self, needs: Collection[str] = ()) -> None:
         """See to it that streams are there, as `Stream.ensure` does.
