@@ -82,8 +82,10 @@ async def test_the_heap_is_frozen_at_each_moment_and_not_before() -> None:
     try:
         await asyncio.sleep(0.3)
         assert gc.get_freeze_count() == 0
+        assert not gc.isenabled()
         first.set()
         await _come_true(lambda: gc.get_freeze_count() > 0)
+        assert gc.isenabled()
         before = gc.get_freeze_count()
         between = [[number] for number in range(1000)]
         await _come_true(lambda: gc.get_freeze_count() >= before + 1000)
@@ -94,6 +96,21 @@ async def test_the_heap_is_frozen_at_each_moment_and_not_before() -> None:
         assert len(between) == 1000
         assert len(kept) == 1000
         assert not task.done()
+    finally:
+        task.cancel()
+
+
+async def test_where_the_first_moment_does_not_come_collections_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "GROWS_S", 0.1)
+    first = asyncio.Event()
+    task = asyncio.create_task(memory.freeze_after(first.is_set))
+    try:
+        await asyncio.sleep(0)
+        assert not gc.isenabled()
+        await _come_true(gc.isenabled)
+        assert gc.get_freeze_count() == 0
+        first.set()
+        await _come_true(lambda: gc.get_freeze_count() > 0)
     finally:
         task.cancel()
 

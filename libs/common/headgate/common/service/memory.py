@@ -5,7 +5,8 @@ manifests. A full collection walks all of them and finds nothing: 100 ms at 10,0
 and everything else stands still. So what a large step left in memory is frozen: collections pass over it, and
 reference counting frees it all the same when it goes.
 
-While much comes in, only young collections are made: older generations would be walked again and again as they grow.
+While much comes in, no collections are made, or young ones only where that takes long: older generations would be
+walked again and again as they grow.
 Afterwards young collections are small, and full ones come after a million new objects: they find what cycles tracebacks
 and closed transports leave.
 """
@@ -23,7 +24,7 @@ STEADY = (5_000, 5, 40)
 _LOOK_S = 0.2
 _FREEZE_S = 1.0
 """Between two freezes: each is preceded by a collection of what came since, which is little."""
-_GROWS_S = 600.0
+GROWS_S = 600.0
 """If the next moment does not come, what is made since is no growth but the usual."""
 
 
@@ -60,21 +61,34 @@ def freeze_heap(*, collects: bool = True) -> None:
     gc.set_threshold(*STEADY)
 
 
-async def freeze_after(*moments: Callable[[], bool]) -> None:
+async def freeze_after(first: Callable[[], bool], *later: Callable[[], bool]) -> None:
     """Freeze the heap without looking for cycles, once each of these is true for the first time, one after the other.
 
-    Between them, too, for what grows then is for long: the statuses of all objects wait for minutes. Never returns, as
-    what runs beside it does not.
+    Before the first of them no collections are made: what is read then is for long. Between the others, too, what grows
+    is frozen: the statuses of all objects wait for a while. Never returns, as what runs beside it does not.
     """
-    is_first, next_at = True, 0.0
-    for has_come in moments:
-        ends_at = time.monotonic() + _GROWS_S
-        while not has_come():
+    with uncollected():
+        has_come = await _comes(first, time.monotonic() + GROWS_S)
+        if has_come:
+            freeze_heap(collects=False)
+    if not has_come:
+        await _comes(first)
+        freeze_heap(collects=False)
+    for moment in later:
+        grows_until, next_at = time.monotonic() + GROWS_S, 0.0
+        while not moment():
             await asyncio.sleep(_LOOK_S)
-            if not is_first and next_at <= time.monotonic() < ends_at:
+            if next_at <= time.monotonic() < grows_until:
                 gc.collect(1)
                 gc.freeze()
                 next_at = time.monotonic() + _FREEZE_S
         freeze_heap(collects=False)
-        is_first = False
     await asyncio.Event().wait()
+
+
+async def _comes(moment: Callable[[], bool], until: float = float("inf")) -> bool:
+    while not moment():
+        if time.monotonic() >= until:
+            return False
+        await asyncio.sleep(_LOOK_S)
+    return True
