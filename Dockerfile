@@ -82,7 +82,7 @@ FROM code AS gateway-code
 COPY services/gateway/pyproject.toml service.toml
 RUN python3 libraries.py tools service.toml
 COPY services/gateway services/gateway
-RUN python3 -m pip wheel --quiet --no-deps --no-build-isolation --no-index --wheel-dir /own ./services/gateway \
+RUN HEADGATE_ENGINE=compiled python3 -m pip wheel --quiet --no-deps --no-build-isolation --no-index --wheel-dir /own ./services/gateway \
     && python3 -m pip install --quiet --no-deps --target /opt/headgate /own/*.whl
 
 FROM service AS gateway

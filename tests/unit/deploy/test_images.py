@@ -2,6 +2,7 @@
 
 import importlib
 import importlib.util
+import re
 import shutil
 import socket
 import subprocess
@@ -145,3 +146,11 @@ def test_files_that_are_merely_called_like_modules_are_not_stripped(tmp_path: Pa
     assert libraries.is_elf(Path(module))
     libraries.slim(tmp_path)
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["list.so", "module.so"]
+
+
+def test_what_compiles_the_gateway_comes_with_the_types_that_it_reads() -> None:
+    gateway = ROOT / "services" / "gateway"
+    read = re.findall(r"([a-z_]+)\.\*", (gateway / "mypyc.ini").read_text())
+    needed = set(read) - {"headgate", "pydantic_core"}  # our own, and what comes with pydantic
+    assert needed <= {libraries.name_of(each) for each in libraries.build_requirements(gateway / "pyproject.toml")}
+    assert "msgspec" in needed
