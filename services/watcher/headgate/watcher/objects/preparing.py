@@ -19,7 +19,7 @@ MAX_OBJECT_BYTES = 1024 * 1024 - 16 * 1024
 MAX_AUTHOR = 128
 """Characters of a field manager's name that an API server takes."""
 
-_BOOKKEEPING = frozenset({"managedFields", "selfLink"})
+_BOOKKEEPING = ("managedFields", "selfLink")
 
 
 def _seal_consumer(manifest: JsonObject, sealer: Sealer) -> JsonObject:
@@ -50,13 +50,13 @@ def strip(kind: ResourceKind, manifest: JsonObject) -> JsonObject:
 
     The status of Services stays (their load balancer's addresses are used), and of that of Gateways the addresses; that
     of Ingresses and the like is ours to write. Of Pods only names and labels stay, of definitions names and one
-    annotation. The given manifest is not changed.
+    annotation. The given manifest is not changed: the object that is returned and its metadata are new.
     """
     if kind.keeps_labels_only:
         return _keep_labels(kind, manifest)
     if kind.kept_annotations:
         return _keep_annotations(kind, manifest)
-    kept = manifest if kind.keeps_status else _keep_of_status(kind, manifest)
+    kept = _keep_of_status(kind, manifest) if "status" in manifest and not kind.keeps_status else manifest
     return strip_bookkeeping(hide_fields(kind, kept))
 
 
@@ -92,7 +92,9 @@ def strip_bookkeeping(manifest: JsonObject) -> JsonObject:
 
 
 def _strip_metadata(metadata: JsonObject) -> JsonObject:
-    kept = {name: value for name, value in metadata.items() if name not in _BOOKKEEPING}
+    kept = dict(metadata)
+    for name in _BOOKKEEPING:
+        kept.pop(name, None)
     annotations = kept.get("annotations")
     if isinstance(annotations, dict) and LAST_APPLIED in annotations:
         kept["annotations"] = {name: text for name, text in annotations.items() if name != LAST_APPLIED}

@@ -21,7 +21,10 @@ from headgate.watcher.objects.secrets import decode_value
 MAX_ANNOTATION_BYTES = 256 * 1024
 """Keys and values of all annotations together, as the API server allows."""
 
-_UID_NAMESPACE = uuid.UUID("5c0c3a1e-6f0b-5d7e-9a55-6c9a7d8e4f21")
+UID_NAMESPACE = uuid.UUID("5c0c3a1e-6f0b-5d7e-9a55-6c9a7d8e4f21")
+_NAMESPACE_BYTES = UID_NAMESPACE.bytes
+_VARIANT = {digit: "89ab"[place % 4] for place, digit in enumerate("0123456789abcdef")}
+"""The first digit of a UUID's fourth part, whose two upper bits are those of the variant, by what was hashed."""
 _LABEL = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
 _SUBDOMAIN = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*")
 _MAX_SUBDOMAIN = 253
@@ -52,16 +55,20 @@ class Versioner:
             BadObject: it is too large, or is not text that can be sent.
         """
         stripped = strip(kind, manifest)
-        metadata: JsonObject = {
-            name: value for name, value in stripped["metadata"].items() if name not in ("uid", "resourceVersion")
-        }
-        stripped["metadata"] = metadata
+        metadata: JsonObject = stripped["metadata"]
+        metadata.pop("uid", None)
+        metadata.pop("resourceVersion", None)
         content = _encode(stripped)
-        name = "/".join((self.cluster, str(kind), metadata.get("namespace", ""), metadata["name"]))
         key = self.key if is_sealed(kind) else b""
-        metadata["uid"] = str(uuid.uuid5(_UID_NAMESPACE, name))
+        metadata["uid"] = uid_of(f"{self.cluster}/{kind}/{metadata.get('namespace', '')}/{metadata['name']}")
         metadata["resourceVersion"] = hashlib.blake2b(content, digest_size=10, key=key).hexdigest()
         return stripped
+
+
+def uid_of(name: str) -> str:
+    """Return the UUID of a name, of version 5 (RFC 9562, section 5.5); `uuid.uuid5` takes three times as long."""
+    digits = hashlib.sha1(_NAMESPACE_BYTES + name.encode(), usedforsecurity=False).hexdigest()
+    return f"{digits[:8]}-{digits[8:12]}-5{digits[13:16]}-{_VARIANT[digits[16]]}{digits[17:20]}-{digits[20:32]}"
 
 
 def _encode(manifest: JsonObject) -> bytes:
@@ -142,9 +149,12 @@ def _metadata(kind: ResourceKind, metadata: object) -> JsonObject:
         hint = " (generateName needs an API server)" if metadata.get("generateName") else ""
         raise BadObject("MissingField", "metadata.name", f"missing: every object needs a name{hint}")
     _check_name("metadata.name", name, is_label=kind.has_label_name)
-    for field in ("annotations", "labels"):
-        _check_texts(f"metadata.{field}", metadata.get(field))
-    _check_annotations_size(metadata.get("annotations") or {})
+    annotations, labels = metadata.get("annotations"), metadata.get("labels")
+    if annotations is not None:
+        _check_texts("metadata.annotations", annotations)
+        _check_annotations_size(annotations)
+    if labels is not None:
+        _check_texts("metadata.labels", labels)
     kept = {key: value for key, value in metadata.items() if key != "namespace" and value is not None}
     if kind.namespaced:
         kept["namespace"] = "default" if namespace is None or namespace == "" else namespace
@@ -167,8 +177,6 @@ def _check_name(field: str, name: object, *, is_label: bool) -> None:
 
 
 def _check_texts(field: str, values: object) -> None:
-    if values is None:
-        return
     if not isinstance(values, dict):
         raise BadObject("InvalidType", field, f"must be a mapping of text to text, not {_json_type(values)}")
     for name, value in values.items():
