@@ -16,14 +16,13 @@ import math
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from types import NoneType
 from typing import Any, NoReturn
 
+import msgspec
 import yaml
 from yaml.cyaml import CParser  # type: ignore[attr-defined]
 from yaml.events import (
     AliasEvent,
-    DocumentEndEvent,
     DocumentStartEvent,
     MappingEndEvent,
     MappingStartEvent,
@@ -41,42 +40,10 @@ MAX_ALIASED_NODES = 100_000
 _LINED_DEPTH = 2
 """Mappings down to the items of a List have their line kept."""
 
-_USUAL_KEYS = frozenset(
-    (
-        *(
-            "apiVersion",
-            "kind",
-            "metadata",
-            "name",
-            "namespace",
-            "labels",
-            "annotations",
-            "spec",
-            "rules",
-            "host",
-            "http",
-        ),
-        *(
-            "paths",
-            "path",
-            "pathType",
-            "backend",
-            "service",
-            "port",
-            "ports",
-            "number",
-            "protocol",
-            "targetPort",
-            "tls",
-        ),
-        *("selector", "app", "endpoints", "addresses", "addressType", "conditions", "ready", "serving", "terminating"),
-        *("ingressClassName", "hosts", "secretName", "data", "type"),
-    )
-)
-"""Keys of nearly all documents, which mean nothing else in YAML: they need no look at what they may be."""
-
-_COMMON = frozenset((str, int, bool, NoneType))
-"""What most scalars are, and JSON can say whatever their value."""
+_MOST_KNOWN = 1000
+"""Keys, and unquoted values, of a stream that are remembered: most documents have the same keys, and many of the same
+values."""
+_UNKNOWN = object()
 _TAG = "tag:yaml.org,2002:"
 _KIND = re.compile(r"^kind: *([A-Za-z]{1,63})", re.MULTILINE)
 _METADATA = re.compile(r"^metadata: *\n((?:[ ]+.*\n)+)", re.MULTILINE)
@@ -84,8 +51,7 @@ _NAMES = re.compile(r"^ {1,4}(namespace|name): *[\"']?([-.a-z0-9]{1,253})", re.M
 _SEPARATOR = re.compile(r"^---(?=\s|$)", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(msgspec.Struct, frozen=True, gc=False):
     """One document of a file."""
 
     value: Any
@@ -162,6 +128,8 @@ class _Builder:
         self._offset = line_offset + 1
         self._anchors: dict[str, tuple[Any, int]] = {}
         self._lines: dict[int, int] = {}
+        self._keys: set[str] = set()
+        self._scalars: dict[str, Any] = {}
         self._count = 0
         self._aliased = 0
 
@@ -174,8 +142,6 @@ class _Builder:
                     first = self._next()
                     value = self._value(first, 0)
                     yield Document(value, self._line(first), self._lines)
-                elif not isinstance(event, DocumentEndEvent):
-                    continue
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
             raise _Refused(mark.line + self._offset if mark else self._offset, f"not YAML: {error.problem}") from None
@@ -189,7 +155,6 @@ class _Builder:
         kind = type(event)
         if kind is ScalarEvent:
             return self._scalar(event)
-        self._count += 1
         if kind is AliasEvent:
             return self._alias(event)
         if depth > MAX_DEPTH:
@@ -205,41 +170,44 @@ class _Builder:
             self._check_tag(start, "map")
         result: dict[str, Any] = {}
         merged: list[dict[str, Any]] = []
-        read = self._next
+        read, keys, scalars = self._next, self._keys, self._scalars
         while type(event := read()) is not MappingEndEvent:
-            if type(event) is ScalarEvent and event.tag is None and event.value in _USUAL_KEYS and not event.anchor:
-                key = event.value
-                self._count += 1
-            else:
+            # Most keys and values are unquoted scalars that were read before: these need no call.
+            if type(event) is not ScalarEvent or event.anchor or event.tag or (key := event.value) not in keys:
                 key = self._key(event)
+                if key is MERGE:
+                    merged += self._merge_sources(event, self._value(read(), depth + 1))
+                    continue
             inner = read()
-            value = self._scalar(inner) if type(inner) is ScalarEvent else self._value(inner, depth + 1)
-            if key is MERGE:
-                merged += self._merge_sources(event, value)
-            elif key in result:
+            if type(inner) is not ScalarEvent or inner.anchor or inner.tag or not inner.implicit[0]:
+                value = self._value(inner, depth + 1)
+            elif (value := scalars.get(inner.value, _UNKNOWN)) is _UNKNOWN:
+                value = self._scalar(inner)
+            if key in result:
                 raise _Refused(self._line(event), f"the key {key!r} stands twice in one mapping", "DuplicateKey")
-            else:
-                result[key] = value
+            result[key] = value
+        self._count += 2 * len(result)
         for source in merged:
             for name, value in source.items():
                 result.setdefault(name, value)
         if depth <= _LINED_DEPTH:
-            self._lines[id(result)] = self._line(start)
+            self._lines[id(result)] = start.start_mark.line + self._offset
         return result
 
     def _sequence(self, start: Any, depth: int) -> list[Any]:
         if start.tag is not None:
             self._check_tag(start, "seq")
         result = []
-        read = self._next
-        while (kind := type(event := read())) is not SequenceEndEvent:
-            result.append(self._scalar(event) if kind is ScalarEvent else self._value(event, depth + 1))
+        while type(event := self._next()) is not SequenceEndEvent:
+            result.append(self._value(event, depth + 1))
+        self._count += len(result)
         return result
 
     def _merge_sources(self, event: Any, value: Any) -> list[dict[str, Any]]:
         sources = value if isinstance(value, list) else [value]
         if not all(isinstance(source, dict) for source in sources):
             raise _Refused(self._line(event), "<< needs a mapping or a list of mappings")
+        self._count += 1
         return sources
 
     def _alias(self, event: Any) -> Any:
@@ -254,47 +222,43 @@ class _Builder:
 
     def _key(self, event: Any) -> Any:
         if type(event) is AliasEvent:
-            key = self._alias(event)
-        elif type(event) is ScalarEvent:
-            if event.value == "<<" and event.implicit[0]:
-                return MERGE
-            key = self._value(event, 0)
-        else:
+            return self._as_key(event, self._alias(event))
+        if type(event) is not ScalarEvent:
             raise _Refused(self._line(event), "a key must be text")
-        if isinstance(key, str):
-            return key
-        if key is None or isinstance(key, (dict, list)):
+        if event.value == "<<" and event.implicit[0]:
+            return MERGE
+        key = self._as_key(event, self._scalar(event))
+        if plain(event.value) == key and len(self._keys) < _MOST_KNOWN:  # the same with quotes and without
+            self._keys.add(key)
+        return key
+
+    def _as_key(self, event: Any, value: Any) -> str:
+        if isinstance(value, str):
+            return value
+        if value is None or isinstance(value, (dict, list)):
             raise _Refused(self._line(event), "a key must be text")
-        return {True: "true", False: "false"}[key] if isinstance(key, bool) else str(key)
+        return {True: "true", False: "false"}[value] if isinstance(value, bool) else str(value)
 
     def _scalar(self, event: Any) -> Any:
-        self._count += 1
-        if event.anchor:
-            value = self._anchors[event.anchor] = (self._plain_or_tagged(event), 1)
-            return value[0]
-        if event.tag is not None:
-            return self._plain_or_tagged(event)
-        text = event.value
-        if not event.implicit[0]:
-            return text
-        value = plain(text)
-        return value if type(value) in _COMMON else self._plain_or_tagged(event)
-
-    def _plain_or_tagged(self, event: Any) -> Any:
-        tag = event.tag
-        if tag is None:
-            if not event.implicit[0]:
-                return event.value
-            value = plain(event.value)
-        elif tag == "!" or tag in (_TAG + "str", _TAG + "timestamp"):
-            return event.value
-        elif tag in (_TAG + "int", _TAG + "float", _TAG + "bool", _TAG + "null"):
-            value = plain(event.value)
-        else:
-            raise self._bad_tag(event)
-        if isinstance(value, float) and not math.isfinite(value):
+        is_plain = event.implicit[0] and event.tag is None
+        value = plain(event.value) if is_plain else self._quoted_or_tagged(event)
+        if value is MERGE:
+            value = "<<"
+        elif type(value) is float and not math.isfinite(value):
             raise _Refused(self._line(event), f"{event.value[:40]} is not a number that JSON can say", "InvalidNumber")
-        return "<<" if value is MERGE else value
+        if event.anchor:
+            self._anchors[event.anchor] = (value, 1)
+        if is_plain and len(self._scalars) < _MOST_KNOWN:
+            self._scalars[event.value] = value
+        return value
+
+    def _quoted_or_tagged(self, event: Any) -> Any:
+        tag = event.tag
+        if tag in (None, "!", _TAG + "str", _TAG + "timestamp"):
+            return event.value
+        if tag in (_TAG + "int", _TAG + "float", _TAG + "bool", _TAG + "null"):
+            return plain(event.value)
+        raise self._bad_tag(event)
 
     def _check_tag(self, event: Any, expected: str) -> None:
         if event.tag not in (None, "!", _TAG + expected):
