@@ -199,8 +199,10 @@ class Ledger:
         return found
 
     def _is_doubtful(self, ref: ObjectRef) -> bool:
+        if ref not in self._foreign:
+            return False
         wanted, known = self._wanted.get(ref), self._known.get(ref)
-        if known is None or ref not in self._foreign or (wanted and _says(known, wanted)):
+        if known is None or (wanted and _says(known, wanted)):
             return False
         if wanted is None:
             gone = self._gone.get(ref)

@@ -341,8 +341,8 @@ class Stream:
         batch_id = self.bus.nc.new_inbox().rsplit(".", 1)[-1]
         await self._send_all([_in_batch(one, batch_id, number) for number, one in enumerate(messages[:-1], 1)])
         message, count = messages[-1], len(messages)
-        headers = {**message.headers, **_batch_headers(batch_id, count), "Nats-Batch-Commit": "1"}
-        return read_batch(await self._request(message.subject, message.payload, headers), count)
+        place = {"Nats-Batch-Id": batch_id, "Nats-Batch-Sequence": str(count), "Nats-Batch-Commit": "1"}
+        return read_batch(await self._request(message.subject, message.payload, {**message.headers, **place}), count)
 
     async def _send_all(self, messages: Sequence[EncodedMessage]) -> None:
         try:
@@ -415,10 +415,6 @@ def _unavailable(subject: str, error: Exception) -> StoreUnavailable:
     return StoreUnavailable(f"{subject}: NATS did not confirm: {str(error) or type(error).__name__}")
 
 
-def _batch_headers(batch_id: str, number: int) -> dict[str, str]:
-    return {"Nats-Batch-Id": batch_id, "Nats-Batch-Sequence": str(number)}
-
-
 def _in_batch(message: Outgoing, batch_id: str, number: int) -> EncodedMessage:
-    lines = message.header_lines + encode_headers(_batch_headers(batch_id, number))
-    return EncodedMessage(message.subject, lines, message.payload)
+    lines = f"Nats-Batch-Id: {batch_id}\r\nNats-Batch-Sequence: {number}\r\n".encode()
+    return EncodedMessage(message.subject, message.header_lines + lines, message.payload)
