@@ -234,15 +234,20 @@ class Ledger:
         known = self._known.get(ref)
         return known.sequence if known else 0
 
-    def delta(self, ref: ObjectRef) -> EncodedDelta | None:
-        """Return what has to be published of an object; None if the log has it."""
+    def delta(self, ref: ObjectRef, traceparent: str | None = None) -> EncodedDelta | None:
+        """Return what has to be published of an object; None if the log has it.
+
+        Args:
+            ref: the object.
+            traceparent: trace context in which it is published; that of the change by default.
+        """
         wanted, known = self._wanted.get(ref), self._known.get(ref)
         if known and self._yielded.get(ref) == known.sequence:
             return None
         if self._is_doubtful(ref):
             return None
         if wanted is None:
-            return self._tombstone(ref, known)
+            return self._tombstone(ref, known, traceparent)
         if known and _says(known, wanted):
             return None
         return EncodedDelta(
@@ -254,10 +259,10 @@ class Ledger:
             wanted.body,
             wanted.logged_digest,
             wanted.author,
-            wanted.traceparent,
+            traceparent or wanted.traceparent,
         )
 
-    def _tombstone(self, ref: ObjectRef, known: LoggedObject | None) -> EncodedDelta | None:
+    def _tombstone(self, ref: ObjectRef, known: LoggedObject | None, traceparent: str | None) -> EncodedDelta | None:
         gone = self._gone.get(ref)
         if known is None or known.is_deleted or not (gone or self._is_judged(ref)):
             return None
@@ -269,7 +274,7 @@ class Ledger:
             uid=known.uid,
             resource_version=gone.version if gone else known.resource_version,
             observed_at=gone.observed_at if gone else datetime.now().astimezone(),
-            traceparent=gone.traceparent if gone else None,
+            traceparent=traceparent or (gone.traceparent if gone else None),
         )
 
     def _is_judged(self, ref: ObjectRef) -> bool:

@@ -342,7 +342,7 @@ class DeltaPublisher:
             for start in range(0, len(refs), BATCH):
                 self._check_turn()
                 batch = refs[start : start + BATCH]
-                deltas = [delta._replace(traceparent=traceparent) for ref in batch if (delta := self.ledger.delta(ref))]
+                deltas = [delta for ref in batch if (delta := self.ledger.delta(ref, traceparent))]
                 expected = [self.ledger.expected(delta.ref) for delta in deltas]
                 sequences = await self._log_writer.append_all(deltas, expected) if deltas else []
                 left_out = [delta.ref for delta, sequence in zip(deltas, sequences, strict=True) if not sequence]
