@@ -6,6 +6,7 @@ import re
 import shutil
 import socket
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -154,3 +155,19 @@ def test_what_compiles_the_gateway_comes_with_the_types_that_it_reads() -> None:
     needed = set(read) - {"headgate", "pydantic_core"}  # our own, and what comes with pydantic
     assert needed <= {libraries.name_of(each) for each in libraries.build_requirements(gateway / "pyproject.toml")}
     assert "msgspec" in needed
+
+
+def test_the_gateway_compiles_where_our_library_is_not_installed() -> None:
+    # There mypy speaks up about the library too, which it takes for somebody else's where that is installed, as here.
+    gateway = ROOT / "services" / "gateway"
+    list_sources = "import hatch_build as h; print(*[path.relative_to(h.ROOT) for path in h.sources()])"
+    listed = subprocess.run(
+        [sys.executable, "-c", list_sources], cwd=gateway, capture_output=True, text=True, check=True
+    )
+    command = [sys.executable, "-m", "mypy", "--no-silence-site-packages", "--config-file=mypyc.ini"]
+    checked = subprocess.run(
+        [*command, *listed.stdout.split()], cwd=gateway, capture_output=True, text=True, check=False
+    )
+    assert "checked" in checked.stdout
+    ours = ("headgate/", str(ROOT / "libs"))
+    assert [line for line in checked.stdout.splitlines() if line.startswith(ours) and " error: " in line] == []

@@ -84,7 +84,7 @@ class _Wire(msgspec.Struct, array_like=True):
     parent: tuple[int, int]
     head: bytes
     gone: list[tuple[EntryKind, str]]
-    new: list[tuple[str, str, str, bytes]]
+    new: list[tuple[EntryKind, str, str, bytes]]
     chunks_digest: str
 
 
@@ -122,7 +122,7 @@ def encode_change(
     return encoded if len(encoded) <= CHANGE_LIMIT else None
 
 
-def _carried(change: RevisionChange, stored: Sequence[bytes]) -> Iterator[tuple[str, str, str, bytes]]:
+def _carried(change: RevisionChange, stored: Sequence[bytes]) -> Iterator[tuple[EntryKind, str, str, bytes]]:
     """Yield kind, prefix, digest and content of what is new, without the contents that are too much together."""
     size = 0
     for chunk, content in zip(change.chunks, stored, strict=True):
