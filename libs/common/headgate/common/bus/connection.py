@@ -28,7 +28,7 @@ from headgate.common.bus.access import NatsAccess, TlsFiles
 from headgate.common.bus.client import PARTING_S, PatientClient, TlsClient, close_client, explain, reason_of
 from headgate.common.bus.direct import Receive
 from headgate.common.bus.encoded import EncodedMessage
-from headgate.common.bus.requests import Requests
+from headgate.common.bus.requests import Requests, TakeAnswer
 from headgate.common.errors import SettingsError, StoreUnavailable
 from headgate.common.service.tasks import cancel, heed_cancellation
 
@@ -149,6 +149,19 @@ class Bus:
         """
         async with asyncio.timeout(timeout_s):
             return await self._requests.send(subject, payload, headers)
+
+    async def request_many(
+        self, subject: str, payload: bytes, take: TakeAnswer, *, timeout_s: float = 5.0
+    ) -> Mapping[str, str]:
+        """Ask what is answered by many messages, each of which is given to a function as it comes.
+
+        Returns:
+            The headers of the last message, which has a `Status` and is not given.
+
+        Raises what `request` does; the messages that came before were given.
+        """
+        async with asyncio.timeout(timeout_s):
+            return await self._requests.send_for_many(subject, payload, take)
 
     async def publish(self, subject: str, payload: bytes = b"", headers: Mapping[str, str] | None = None) -> None:
         """Publish without waiting for a listener.
