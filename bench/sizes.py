@@ -35,6 +35,7 @@ from headgate.common.snapshot import Chunk, ChunkName, Manifest, Pointer, Versio
 from headgate.common.stores import DeltaSelection, SnapshotStore
 from headgate.common.stores.nats import NatsStores
 from headgate.common.stores.nats.log import HISTORY
+from headgate.common.stores.reading import read_chunks
 from headgate.common.stores.redis.stores import open_tables
 from headgate.common.stores.redis.target import parse_redis_url
 from headgate.common.stores.redis.wire import ask_alone, dial, hang_up
@@ -97,10 +98,7 @@ async def _fill(sites: int, revisions: int, store: Path, started: Size, redis_fo
         pointer = await stores.snapshots.read_pointer(TABLE)
         assert pointer is not None
         manifest = await stores.snapshots.get_manifest(TABLE, pointer.version)
-        chunks = [
-            Chunk(name.kind, name.prefix, name.digest, await stores.snapshots.get_chunk(name))
-            for name in manifest.chunks
-        ]
+        chunks = await read_chunks(stores.snapshots, manifest.chunks)
         redis = await _fill_redis(redis_folder, manifest, chunks, revisions)
         await _live(stores.snapshots, manifest, chunks, pointer, revisions)
         await _age(stores)

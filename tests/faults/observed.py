@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import aiohttp
 
+from fakes.gateway.table_on_disk import content_on_disk
 from faults.desired import GENERATION, Desired
 from faults.ratchet import Ratchet
 from faults.recorded_log import RecordedLog, digest_of
@@ -232,7 +233,7 @@ def differences(door: Door, desired: Sequence[Desired]) -> list[str]:
     if stored is None:
         return ["no table"]
     chunks = stored.manifest.chunks
-    served = _by_key(entry for chunk in chunks for entry in decode_chunk(chunk.kind, stored.open_chunk(chunk)))
+    served = _by_key(entry for chunk in chunks for entry in decode_chunk(chunk.kind, content_on_disk(stored, chunk)))
     wanted = _by_key(translate_all(delta for each in desired for delta in each.deltas()).entries)
     return sorted(key for key in served.keys() | wanted.keys() if served.get(key) != wanted.get(key))
 

@@ -4,6 +4,7 @@ Translation, publisher, store and gateway as they are, in one process, so that e
 """
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -43,9 +44,9 @@ class CountingStore(MemorySnapshotStore):
         self.written.update(chunk.kind for chunk in written)
         await super().put_chunks(written)
 
-    async def get_chunk(self, name: ChunkName) -> bytes:
-        self.fetched[name.kind] += 1
-        return await super().get_chunk(name)
+    async def get_chunks(self, names: Sequence[ChunkName]) -> Sequence[bytes]:
+        self.fetched.update(name.kind for name in names)
+        return await super().get_chunks(names)
 
 
 class Everything:
@@ -74,7 +75,7 @@ class Everything:
         await self.publisher.publish(Draft(self.translation.assembly.image.chunks()))
         version = self.publisher.version
         assert version is not None
-        await self.applier.apply(await self.store.get_manifest("default", version), self.store.get_chunk)
+        await self.applier.apply(await self.store.get_manifest("default", version), self.store.get_chunks)
         return self.translation.graph.runs - before
 
     def send_to(self, host: str, requests: int) -> set[str]:

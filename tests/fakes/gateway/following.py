@@ -50,10 +50,10 @@ class Shakable(MemorySnapshotStore):
         self._check()
         return await super().get_manifest(table, version)
 
-    async def get_chunk(self, name: ChunkName) -> bytes:
+    async def get_chunks(self, names: Sequence[ChunkName]) -> Sequence[bytes]:
         self._check()
-        self.fetched.append(name)
-        return await super().get_chunk(name)
+        self.fetched.extend(names)
+        return await super().get_chunks(names)
 
     async def follow(self, table: str) -> AsyncIterator[Pointer]:
         async for pointer in super().follow(table):

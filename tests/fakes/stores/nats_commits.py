@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
+from fakes.stores.chunks import content_of
 from fakes.stores.faulty_nats import NOW
 from headgate.common.bus.connection import Bus
 from headgate.common.errors import StoreUnavailable
@@ -94,4 +95,4 @@ async def read_all(bus: Bus) -> tuple[Manifest, list[bytes]]:
     assert pointer is not None
     found = await reader.manifest_of(pointer)
     assert found.version == pointer.version
-    return found, [await reader.get_chunk(name) for name in found.chunks]
+    return found, [await content_of(reader, name) for name in found.chunks]

@@ -29,9 +29,11 @@ from headgate.common.errors import NoAnswer, StoreUnavailable
 from headgate.common.resources import ObjectRef
 from headgate.common.sealing import load_or_create_key_pair
 from headgate.common.service.tasks import cancel
+from headgate.common.snapshot import Chunk, digest_of
 from headgate.common.stores import DeltaSelection
-from headgate.common.stores.nats import FOR_WATCHERS, NatsStores, Upkeep
+from headgate.common.stores.nats import FOR_GATEWAYS, FOR_WATCHERS, NatsStores, Upkeep
 from headgate.common.stores.nats.traffic import NatsTrafficBoard
+from headgate.common.stores.reading import read_chunks
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
 BOUND_S = 40.0
@@ -184,6 +186,18 @@ async def test_a_long_list_passes_through_a_leaf_in_both_directions(centre: Nats
             assert {each.ref for each in deltas} <= set(await stores.log_writer.read_state(EDGE))
             past = stores.log_reader.read_after(DeltaSelection(cluster=EDGE), 0)
             assert {each.ref for each in deltas} <= {one.delta.ref async for batch in past for one in batch}
+
+
+async def test_a_gateway_of_an_edge_gets_many_chunks_by_one_request(centre: NatsCluster) -> None:
+    contents = [f'["{number}"]'.encode() for number in range(30)]
+    chunks = [Chunk("hosts", "", digest_of(content), content) for content in contents]
+    async with centre.connect("translator") as bus:
+        await NatsStores(bus).snapshots.put_chunks(chunks)
+    async with leaf_node(centre) as leaf, leaf.connect("gateway") as bus:
+        stores = await NatsStores.open(bus, upkeep=Upkeep(makes_streams=False), needs=FOR_GATEWAYS)
+        before = bus.nc.stats["out_msgs"]
+        assert await read_chunks(stores.snapshots, [chunk.name for chunk in chunks]) == chunks
+        assert bus.nc.stats["out_msgs"] - before == 1
 
 
 class RawLeaf:

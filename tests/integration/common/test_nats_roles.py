@@ -324,6 +324,10 @@ async def change_streams(stores: NatsStores) -> None:
         await NatsStores(stores.bus, upkeep=Upkeep(replicas=replicas)).ensure()
 
 
+FETCHING: Operations = {
+    "fetch a chunk": lambda stores: stores.snapshots.get_chunks([NAME]),
+    "fetch many chunks": lambda stores: stores.snapshots.get_chunks([NAME, NAME]),
+}
 READING: Operations = {
     "look whether there is anything": lambda stores: stores.ensure(),
     "follow the log": lambda stores: follow(stores.log_reader.follow()),
@@ -331,7 +335,7 @@ READING: Operations = {
     "read statuses": lambda stores: follow(stores.statuses.follow("local")),
     "read the log": lambda stores: stores.log_writer.read_state("local"),
     "read the pointer": lambda stores: stores.snapshots.read_pointer("roles"),
-    "fetch a chunk": lambda stores: stores.snapshots.get_chunk(NAME),
+    **FETCHING,
     "list revisions": lambda stores: stores.snapshots.versions("roles"),
     "see who lives": lambda stores: stores.heartbeats.live(),
     "listen to traffic": lambda stores: follow(stores.traffic.listen("roles")),
@@ -351,7 +355,7 @@ PERMITTED: dict[str, Operations] = {
         "follow the pointer": lambda stores: follow(stores.snapshots.follow("roles")),
         "read statuses": lambda stores: follow(stores.statuses.follow("local")),
         "see who lives": lambda stores: stores.heartbeats.live(),
-        "read what it wrote": lambda stores: stores.snapshots.get_chunk(NAME),
+        **FETCHING,
         "find what is missing": lambda stores: stores.snapshots.missing([CHUNK.digest] * 20),
         "collect garbage": lambda stores: stores.snapshots.collect_garbage("roles", [Version(0, 1)]),
         "lead": lead,
@@ -362,7 +366,7 @@ PERMITTED: dict[str, Operations] = {
     "gateway": {
         "read the pointer": lambda stores: stores.snapshots.read_pointer("roles"),
         "follow the pointer": lambda stores: follow(stores.snapshots.follow("roles")),
-        "fetch a chunk": lambda stores: stores.snapshots.get_chunk(NAME),
+        **FETCHING,
         "look whether others can": lambda stores: stores.ensure(FOR_GATEWAYS),
         **HEARTBEATS,
         **TRAFFIC,

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from fakes.stores.chunks import content_of
 from fakes.stores.faulty_redis import BOUND_S, NOW, chunk, commit, manifest, name_of, running
 from fakes.stores.redis import linked, real_tables
 from headgate.common.errors import (
@@ -56,7 +57,7 @@ async def test_a_chunk_that_is_named_while_garbage_is_sought_stays(late: int, mo
 
         monkeypatch.setattr(link, "run", run_late)
         assert await collector.collect_garbage("default", []) == 0
-        assert await store.get_chunk(name_of(chunk("new"))) == chunk("new").content
+        assert await content_of(store, name_of(chunk("new"))) == chunk("new").content
 
 
 @pytest.mark.parametrize("counts_on_it", ["missing", "put_chunks"])
@@ -76,7 +77,7 @@ async def test_a_chunk_that_somebody_counts_on_while_garbage_is_sought_stays(
 
         monkeypatch.setattr(link, "run", run_late)
         assert await collector.collect_garbage("default", []) == 0
-        assert await store.get_chunk(name_of(chunk("new"))) == chunk("new").content
+        assert await content_of(store, name_of(chunk("new"))) == chunk("new").content
 
 
 async def test_garbage_waits_for_a_grace_period() -> None:
@@ -108,7 +109,7 @@ async def test_chunks_of_many_megabytes_are_stored_and_read() -> None:
     chunks = [Chunk("hosts", "", digest_of(content), content) for content in contents]
     async with running() as (_, _, store):
         await store.put_chunks(chunks)
-        assert await asyncio.gather(*(store.get_chunk(name_of(each)) for each in chunks)) == contents
+        assert await asyncio.gather(*(content_of(store, name_of(each)) for each in chunks)) == contents
 
 
 # --- odd contents
@@ -123,7 +124,7 @@ async def test_damaged_contents_are_named_and_harm_nothing_else(caplog: pytest.L
         await server.ask("HSET", "{headgate}:chunks", chunk("a").digest, "{")
         assert [beat.replica for beat in await board.live()] == ["good"]
         with pytest.raises(DecodeError):
-            await store.get_chunk(name_of(chunk("a")))
+            await content_of(store, name_of(chunk("a")))
     assert "a heartbeat cannot be read" in caplog.text
 
 
@@ -180,7 +181,7 @@ async def test_a_full_server_is_unavailable_and_not_broken() -> None:
         with pytest.raises(StoreUnavailable, match="OOM"):
             await store.put_chunks([chunk("a")])
         with pytest.raises(NotFound):
-            await store.get_chunk(name_of(chunk("a")))
+            await content_of(store, name_of(chunk("a")))
 
 
 async def test_announcements_expire_by_the_servers_clock(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from fakes.stores.cancelling import Moment, NotReached, cancelled_at
+from fakes.stores.chunks import content_of
 from fakes.stores.faulty_redis import BOUND_S, chunk, commit, manifest, name_of, running
 from fakes.stores.redis import linked, real_redis
 from fakes.waiting import until
@@ -129,7 +130,7 @@ async def test_callers_that_leave_take_no_other_callers_answer() -> None:
     async with running() as (_, _, store):
         await store.put_chunks(chunks)
         for _ in range(20):
-            tasks = {each.digest: asyncio.create_task(store.get_chunk(name_of(each))) for each in chunks}
+            tasks = {each.digest: asyncio.create_task(content_of(store, name_of(each))) for each in chunks}
             for _ in range(chance.randrange(12)):
                 await asyncio.sleep(0)
             leaving = {digest for digest in tasks if chance.random() < 0.4}
@@ -172,7 +173,7 @@ async def test_a_caller_that_is_cancelled_at_any_await_leaves_everything_in_orde
         for number in itertools.count(1):
             task = asyncio.create_task(cancelled_at(number, moment, read_and_commit(store)))
             [outcome] = await asyncio.gather(task, return_exceptions=True)
-            assert await store.get_chunk(name_of(chunk("kept"))) == chunk("kept").content
+            assert await content_of(store, name_of(chunk("kept"))) == chunk("kept").content
             if isinstance(outcome, NotReached):
                 break
             assert isinstance(outcome, asyncio.CancelledError)

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from fakes.stores.chunks import content_of
 from fakes.stores.redis import RedisServer, linked, real_redis, users
 from fakes.traffic import of_route, summary
 from fakes.waiting import until
@@ -92,7 +93,7 @@ async def work_as_gateway(server: RedisServer) -> None:
                 await publish(tables, 2)
                 assert (await anext(pointers)).version == Version(1, 2)
             assert await reading.snapshots.get_manifest("default", Version(1, 2)) == manifest(2)
-            assert await reading.snapshots.get_chunk(NAME) == CONTENT
+            assert await content_of(reading.snapshots, NAME) == CONTENT
             await reading.heartbeats.beat(BEAT)
             await reading.heartbeats.beat(BEAT.model_copy(update={"replica": "other"}))
             assert len(await tables.heartbeats.live()) == 2
@@ -118,7 +119,7 @@ async def work_as_reader(server: RedisServer, role: str = "reader") -> None:
         assert pointer is not None
         assert await tables.snapshots.versions("default") == [pointer.version]
         assert await tables.snapshots.get_manifest("default", pointer.version) == manifest(1)
-        assert await tables.snapshots.get_chunk(NAME) == CONTENT
+        assert await content_of(tables.snapshots, NAME) == CONTENT
         assert await tables.heartbeats.live() == [BEAT]
         telling = asyncio.create_task(tells(server))
         try:

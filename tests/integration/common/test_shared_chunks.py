@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from fakes.stores.chunks import content_of
 from fakes.stores.nats import real_bus
 from fakes.stores.redis import linked, real_redis
 from headgate.common.snapshot import Chunk, Version
@@ -91,7 +92,7 @@ async def read(store: SnapshotStore, table: str, version: Version | None = None)
     pointer = await store.read_pointer(table)
     assert pointer is not None
     manifest = await store.get_manifest(table, version or pointer.version)
-    return [await store.get_chunk(name) for name in manifest.chunks]
+    return [await content_of(store, name) for name in manifest.chunks]
 
 
 async def test_what_one_table_drops_another_keeps(pair: Pair, clock: Clock) -> None:

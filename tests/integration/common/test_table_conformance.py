@@ -6,12 +6,13 @@ from contextlib import AbstractAsyncContextManager, aclosing
 
 import pytest
 
+from fakes.stores.chunks import content_of
 from fakes.stores.implementations import IMPLEMENTATIONS, NOW, Tables
 from fakes.stores.redis import real_tables
 from fakes.traffic import of_endpoint, of_route, summary
 from headgate.common.errors import Conflict, NotFound
 from headgate.common.heartbeats import Heartbeat
-from headgate.common.snapshot import Chunk, ChunkName, Manifest, Pin, Pointer, Version, digest_of
+from headgate.common.snapshot import Chunk, ChunkName, Manifest, Pin, Pointer, Version, digest_of, open_chunk
 from headgate.common.stores.revision_change import RevisionChange
 from headgate.common.traffic import Tap
 
@@ -63,7 +64,7 @@ async def test_a_change_is_stored_with_its_revision_and_read_by_followers_and_ot
     read = await tables.snapshots.get_manifest("default", Version(1, 2))
     assert followed == read == manifest(2, chunk("b"))
     assert await tables.snapshots.missing([chunk("a").digest, chunk("b").digest]) == set()
-    assert await tables.snapshots.get_chunk(name_of(chunk("b"))) == b'["b"]'
+    assert await content_of(tables.snapshots, name_of(chunk("b"))) == b'["b"]'
 
 
 async def test_a_change_too_large_to_be_stored_with_its_revision_is_announced_by_name(tables: Tables) -> None:
@@ -76,7 +77,7 @@ async def test_a_change_too_large_to_be_stored_with_its_revision_is_announced_by
         second = await tables.snapshots.commit(manifest(2, chunk("b")), first, change)
         assert await anext(pointers) == second
         assert await tables.snapshots.manifest_of(second) == manifest(2, chunk("b"))
-    assert await tables.snapshots.get_chunk(name_of(chunk("b"))) == b'["b"]'
+    assert await content_of(tables.snapshots, name_of(chunk("b"))) == b'["b"]'
 
 
 async def test_a_table_that_was_never_committed_has_no_pointer(tables: Tables) -> None:
@@ -90,7 +91,7 @@ async def test_a_commit_can_be_read_back(tables: Tables) -> None:
     read = await tables.snapshots.get_manifest("default", committed.version)
     assert read == manifest(1, chunk("a"))
     assert digest_of(read.encode()) == committed.manifest_digest
-    assert await tables.snapshots.get_chunk(read.chunks[0]) == b'["a"]'
+    assert await content_of(tables.snapshots, read.chunks[0]) == b'["a"]'
 
 
 async def test_a_commit_on_another_pointer_than_expected_changes_nothing(tables: Tables) -> None:
@@ -140,12 +141,12 @@ async def test_missing_chunks_are_named(tables: Tables, count: int) -> None:
 async def test_storing_a_chunk_twice_does_no_harm(tables: Tables) -> None:
     await tables.snapshots.put_chunks([chunk("a")])
     await tables.snapshots.put_chunks([chunk("a")])
-    assert await tables.snapshots.get_chunk(name_of(chunk("a"))) == chunk("a").content
+    assert await content_of(tables.snapshots, name_of(chunk("a"))) == chunk("a").content
 
 
 async def test_what_is_not_there_is_not_found(tables: Tables) -> None:
     with pytest.raises(NotFound):
-        await tables.snapshots.get_chunk(name_of(chunk("never")))
+        await content_of(tables.snapshots, name_of(chunk("never")))
     with pytest.raises(NotFound):
         await tables.snapshots.get_manifest("default", Version(1, 1))
 
@@ -206,8 +207,32 @@ async def test_a_follower_may_come_before_the_first_commit(tables: Tables) -> No
 async def test_many_chunks_are_read_at_once(tables: Tables) -> None:
     chunks = [chunk(f"{number}") for number in range(300)]
     await tables.snapshots.put_chunks(chunks)
-    read = await asyncio.gather(*(tables.snapshots.get_chunk(name_of(item)) for item in chunks))
-    assert read == [item.content for item in chunks]
+    names = [name_of(item) for item in chunks]
+    stored = await tables.snapshots.get_chunks(names)
+    assert list(map(open_chunk, names, stored)) == [item.content for item in chunks]
+    assert list(await tables.snapshots.get_chunks(names[::-1])) == list(stored)[::-1]
+    assert list(await tables.snapshots.get_chunks([])) == []
+
+
+async def test_one_missing_chunk_of_many_is_named(tables: Tables) -> None:
+    chunks = [chunk(f"{number}") for number in range(50)]
+    await tables.snapshots.put_chunks([each for each in chunks if each != chunks[20]])
+    with pytest.raises(NotFound, match=f"chunk {chunks[20].digest[:12]} is not in the store"):
+        await tables.snapshots.get_chunks([name_of(item) for item in chunks])
+
+
+async def test_chunks_of_a_notice_come_in_their_places_among_those_of_the_store(tables: Tables) -> None:
+    first = await commit(tables, [1], lambda _: chunk("a"))
+    before = await tables.snapshots.manifest_of(first)
+    async with asyncio.timeout(30), aclosing(tables.snapshots.follow("default")) as pointers:  # type: ignore[type-var]
+        await anext(pointers)
+        change = RevisionChange(before, [chunk("b")])
+        await tables.snapshots.commit(manifest(2, chunk("a"), chunk("b")), first, change)
+        await tables.snapshots.put_chunks([chunk("c")])
+        await tables.snapshots.manifest_of(await anext(pointers))
+    names = [name_of(chunk(text)) for text in "cbab"]
+    stored = await tables.snapshots.get_chunks(names)
+    assert list(map(open_chunk, names, stored)) == [chunk(text).content for text in "cbab"]
 
 
 def heartbeat(replica: str, worker: int = 0, revision: int = 1) -> Heartbeat:

@@ -14,6 +14,7 @@ import pytest
 
 from fakes.gateway.ports import free_ports
 from fakes.service_process import running_service
+from fakes.stores.chunks import content_of
 from fakes.stores.nats import lose_store, real_bus
 from fakes.translator.deltas import applied, endpoint_slice, ingress, ref_of, service
 from fakes.waiting import until
@@ -75,7 +76,7 @@ async def manifest_of(stores: NatsStores) -> Manifest | None:
 async def keys_of(stores: NatsStores) -> set[str]:
     manifest = await manifest_of(stores)
     names = manifest.chunks if manifest else ()
-    contents = [(name, await stores.snapshots.get_chunk(name)) for name in names]
+    contents = [(name, await content_of(stores.snapshots, name)) for name in names]
     return {entry_key(entry) for name, content in contents for entry in decode_chunk(name.kind, content)}
 
 
@@ -217,7 +218,7 @@ async def test_a_wrong_setting_ends_it_with_one_line(tmp_path: Path, broker: Bro
 async def paths_of(stores: NatsStores, host: str) -> list[str]:
     manifest = await manifest_of(stores)
     names = manifest.chunks if manifest else ()
-    entries = [entry for name in names for entry in decode_chunk(name.kind, await stores.snapshots.get_chunk(name))]
+    entries = [entry for name in names for entry in decode_chunk(name.kind, await content_of(stores.snapshots, name))]
     found = next((entry for entry in entries if isinstance(entry, VirtualHost) and entry.host == host), None)
     return [route.path.value for route in found.routes] if found else []
 

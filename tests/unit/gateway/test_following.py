@@ -11,11 +11,12 @@ from nacl.public import PrivateKey
 from fakes.gateway.following import KEY, Gateway, Shakable, commit, small_image
 from fakes.gateway.requests import PLAIN
 from fakes.gateway.table import certificate, endpoint, host, publish, route, upstream
+from fakes.stores.chunks import StoredChunks
 from fakes.translator.rolled_out import rolled_out
 from fakes.translator.sealing import seal
 from fakes.waiting import until
 from headgate.common.service.logs import JsonFormatter
-from headgate.common.snapshot import SCHEMA, ChunkName, Manifest, Version
+from headgate.common.snapshot import SCHEMA, Manifest, Version
 from headgate.common.table_image import TableImage
 
 BOUND_S = 5.0
@@ -78,14 +79,9 @@ async def test_the_line_about_an_applied_table_has_the_trace_of_the_change() -> 
     log.addHandler(handler)
     log.setLevel(logging.INFO)
     manifest, chunks = publish(small_image(), (1, 1))
-    contents = {chunk.digest: chunk.content for chunk in chunks}
-
-    async def fetch(name: ChunkName) -> bytes:
-        return contents[name.digest]
-
     try:
         traced = manifest.model_copy(update={"traceparent": f"00-{'a' * 32}-{'b' * 16}-01"})
-        await gateway.applier.apply(traced, fetch)
+        await gateway.applier.apply(traced, StoredChunks(chunks).get_chunks)
     finally:
         log.removeHandler(handler)
         log.setLevel(before)

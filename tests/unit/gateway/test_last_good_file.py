@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fakes.gateway.table import endpoint, host, publish, upstream
+from fakes.gateway.table_on_disk import content_on_disk
 from fakes.translator.rolled_out import rolled_out
 from fakes.waiting import until
 from headgate.common.service.tasks import cancel
@@ -29,7 +30,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     write_last_good(tmp_path / "new folder" / "table", table)
     read = read_last_good(tmp_path / "new folder" / "table")
     assert read == table
-    assert all(read.open_chunk(name) for name in read.manifest.chunks)
+    assert all(content_on_disk(read, name) for name in read.manifest.chunks)
 
 
 def written(tmp_path: Path, replica: str) -> StoredTable:
@@ -48,7 +49,7 @@ def test_of_a_table_that_is_rolled_out_a_replica_reads_what_it_served(tmp_path: 
     read = read_last_good(tmp_path / "table", replica)
     assert read is not None
     assert (read.manifest, read.served) == (table.manifest, table.served)
-    assert all(read.open_chunk(name) for name in read.served)
+    assert all(content_on_disk(read, name) for name in read.served)
 
 
 @pytest.mark.parametrize(("writer", "reader"), [("g1", "g2"), ("g2", "g1")])
@@ -57,7 +58,7 @@ def test_a_replica_of_another_name_reads_what_was_served_on_its_disk(tmp_path: P
     read = read_last_good(tmp_path / "table", reader)
     assert read is not None
     assert read.manifest.served_by(reader) == read.served == table.served
-    assert all(read.open_chunk(name) for name in read.served)
+    assert all(content_on_disk(read, name) for name in read.served)
 
 
 def test_no_file_is_no_table(tmp_path: Path) -> None:
@@ -155,7 +156,10 @@ def test_of_a_part_what_was_kept_is_read_and_nothing_of_the_rest(tmp_path: Path)
     read = read_last_good(tmp_path / "table")
     assert read is not None
     assert (read.manifest, read.served, read.is_part) == (part().manifest, part().served, True)
-    assert {name.kind: read.open_chunk(name) for name in read.served} == {"hosts": b"[]", "upstreams": b'[{"kept":1}]'}
+    assert {name.kind: content_on_disk(read, name) for name in read.served} == {
+        "hosts": b"[]",
+        "upstreams": b'[{"kept":1}]',
+    }
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -182,4 +186,4 @@ def test_of_a_part_of_a_table_that_is_rolled_out_a_replica_reads_what_was_served
     read = read_last_good(tmp_path / "table", reader)
     assert read is not None
     assert read.manifest.served_by(reader) == read.served == served
-    assert all(read.open_chunk(name) != b"[]" for name in read.served)
+    assert all(content_on_disk(read, name) != b"[]" for name in read.served)

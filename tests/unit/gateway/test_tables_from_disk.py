@@ -1,15 +1,18 @@
 """A table from disk, until the store has another one."""
 
 import gc
+import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from fakes.gateway.following import Gateway, Shakable, commit, small_image
 from fakes.gateway.table import endpoint, host, publish, route, upstream
+from fakes.stores.chunks import StoredChunks
 from fakes.waiting import until
 from headgate.common.errors import StoreUnavailable
-from headgate.common.snapshot import ChunkName, compress, decompress
+from headgate.common.snapshot import ChunkName, decompress
 from headgate.common.table.shards import Shard
 from headgate.common.table_image import TableImage
 from headgate.gateway.following.last_good import StoredTable, read_last_good, write_last_good
@@ -22,12 +25,7 @@ async def test_a_table_from_disk_is_served_until_the_store_has_a_greater_one(
 ) -> None:
     store, first = Shakable(), Gateway(Shakable())
     manifest, chunks = publish(small_image(1), (3, 7))
-    contents = {chunk.digest: chunk.content for chunk in chunks}
-
-    async def fetch(name: ChunkName) -> bytes:
-        return contents[name.digest]
-
-    await first.applier.apply(manifest, fetch)
+    await first.applier.apply(manifest, StoredChunks(chunks).get_chunks)
     stored = first.applier.stored_table()
     assert stored is not None
     write_last_good(tmp_path / "table", stored)
@@ -35,10 +33,7 @@ async def test_a_table_from_disk_is_served_until_the_store_has_a_greater_one(
     read = read_last_good(tmp_path / "table")
     assert read is not None
 
-    async def read_chunk(name: ChunkName) -> bytes:
-        return read.open_chunk(name)
-
-    await second.applier.apply(read.manifest, read_chunk)
+    await second.applier.apply(read.manifest, read.get_chunks, read.open_chunk)
     assert second.reaches() == "10.0.0.1:80"
     await commit(store, small_image(2), (3, 6))
     async with second.following():
@@ -51,12 +46,7 @@ async def test_a_table_from_disk_is_served_until_the_store_has_a_greater_one(
 async def begin_with(gateway: Gateway, image: TableImage, version: tuple[int, int]) -> None:
     """Serve a table of which the store has said nothing yet, as one from disk."""
     manifest, chunks = publish(image, version)
-    contents = {chunk.digest: chunk.content for chunk in chunks}
-
-    async def read_chunk(name: ChunkName) -> bytes:
-        return contents[name.digest]
-
-    await gateway.applier.apply(manifest, read_chunk)
+    await gateway.applier.apply(manifest, StoredChunks(chunks).get_chunks)
 
 
 async def test_a_version_that_was_given_again_after_a_loss_is_served_as_the_store_has_it(
@@ -110,11 +100,8 @@ async def test_a_shard_from_disk_fetches_what_it_comes_to_need(tmp_path: Path) -
     read = read_last_good(tmp_path / "table")
     assert read is not None
 
-    async def read_chunk(name: ChunkName) -> bytes:
-        return read.open_chunk(name)
-
     second = Gateway(store, shard=shard)
-    await second.applier.apply(read.manifest, read_chunk)
+    await second.applier.apply(read.manifest, read.get_chunks, read.open_chunk)
     assert second.reaches(mine.encode()) == "10.0.0.1:80"
     store.fetched.clear()
     async with second.following():
@@ -130,38 +117,37 @@ async def test_a_shard_from_disk_fetches_what_it_comes_to_need(tmp_path: Path) -
 async def test_chunks_from_disk_are_kept_as_they_stand_there(tmp_path: Path) -> None:
     manifest, chunks = publish(small_image(1), (1, 1))
     # Other bytes than this release makes of the same content.
-    stored = {chunk.digest: compress(chunk.content, level=19) for chunk in chunks}
+    stored = StoredChunks(chunks, level=19).stored
     write_last_good(tmp_path / "table", StoredTable(manifest, stored, manifest.chunks))
     read = read_last_good(tmp_path / "table")
     assert read is not None
-
-    async def read_chunk(name: ChunkName) -> bytes:
-        return read.open_chunk(name)
-
     gateway = Gateway(Shakable())
-    await gateway.applier.apply(read.manifest, read_chunk, read.chunks)
+    await gateway.applier.apply(read.manifest, read.get_chunks, read.open_chunk)
     kept = gateway.applier.stored_table()
     assert kept is not None
     assert kept.chunks == stored
     assert all(kept.chunks[digest] is read.chunks[digest] for digest in stored)
 
 
-async def test_of_chunks_from_disk_a_shard_keeps_its_part() -> None:
+async def test_chunks_from_the_store_are_kept_as_it_gave_them() -> None:
+    manifest, chunks = publish(small_image(1), (1, 1))
+    given, gateway = StoredChunks(chunks, level=19), Gateway(Shakable())
+    await gateway.applier.apply(manifest, given.get_chunks)
+    kept = gateway.applier.stored_table()
+    assert kept is not None
+    assert all(kept.chunks[digest] is stored for digest, stored in given.stored.items())
+
+
+async def test_a_shard_keeps_its_part_of_chunks_from_the_store() -> None:
     image = TableImage((host(name, route("/", "prefix", f"up-{name}")) for name in NAMES), is_for_shards=True)
     manifest, chunks = publish(image, (1, 1))
-    contents = {chunk.digest: chunk.content for chunk in chunks}
-
-    async def fetch(name: ChunkName) -> bytes:
-        return contents[name.digest]
-
-    stored = {digest: compress(content) for digest, content in contents.items()}
-    alone, given = Gateway(Shakable(), shard=Shard(0, 4)), Gateway(Shakable(), shard=Shard(0, 4))
-    await alone.applier.apply(manifest, fetch)
-    await given.applier.apply(manifest, fetch, stored)
-    kept = given.applier.stored_table()
+    gateway, given = Gateway(Shakable(), shard=Shard(0, 4)), StoredChunks(chunks)
+    await gateway.applier.apply(manifest, given.get_chunks)
+    kept = gateway.applier.stored_table()
     assert kept is not None
-    assert kept == alone.applier.stored_table()
-    assert kept.chunks != stored
+    hosts = {each["host"] for stored in kept.chunks.values() for each in json.loads(decompress(stored, 1 << 20))}
+    assert hosts == {name for name in NAMES if Shard(0, 4).has_name(name.encode())}
+    assert kept.chunks != given.stored
 
 
 async def test_cycles_are_not_looked_for_while_the_first_table_is_read() -> None:
@@ -169,13 +155,13 @@ async def test_cycles_are_not_looked_for_while_the_first_table_is_read() -> None
 
     for revision, bad in ((1, True), (2, False), (3, False)):
         manifest, chunks = publish(small_image(revision), (1, revision))
-        contents = {chunk.digest: chunk.content for chunk in chunks}
+        given = StoredChunks(chunks)
 
-        async def fetch(name: ChunkName, bad: bool = bad, contents: dict[str, bytes] = contents) -> bytes:
+        async def fetch(names: Sequence[ChunkName], bad: bool = bad, given: StoredChunks = given) -> Sequence[bytes]:
             seen.append(gc.isenabled())
             if bad:
                 raise StoreUnavailable("away")
-            return contents[name.digest]
+            return await given.get_chunks(names)
 
         if bad:
             with pytest.raises(StoreUnavailable):

@@ -384,9 +384,16 @@ def decompress(data: bytes, limit: int) -> bytes:
         size = zstandard.frame_content_size(data)
         if not 0 <= size <= limit:
             raise DecodeError(f"compressed content says {size} bytes, at most {limit} are accepted")
-        return zstandard.ZstdDecompressor().decompress(data, max_output_size=limit)
+        return _decompressor().decompress(data, max_output_size=limit)
     except zstandard.ZstdError as error:
         raise DecodeError(f"compressed content is damaged: {error}") from error
+
+
+def _decompressor() -> zstandard.ZstdDecompressor:
+    """Return the thread's own: to make one takes longer than to decompress a small chunk."""
+    if "decompressor" not in _of_thread.__dict__:
+        _of_thread.decompressor = zstandard.ZstdDecompressor()
+    return _of_thread.decompressor  # type: ignore[no-any-return]
 
 
 def open_chunk(name: ChunkName, stored: bytes) -> bytes:

@@ -5,6 +5,7 @@ import random
 
 import pytest
 
+from fakes.stores.chunks import content_of
 from fakes.stores.nats import real_bus
 from fakes.stores.nats_commits import (
     POINTER,
@@ -57,7 +58,7 @@ async def test_a_small_change_is_served_before_it_has_keys_of_its_own(
     assert await store.versions("default") == [Version(1, 1), Version(1, 2)]
     assert await store.get_manifest("default", Version(1, 1)) == manifest(1, 1, A)
     assert await store.get_manifest("default", Version(1, 2)) == manifest(1, 2, B)
-    assert await store.get_chunk(B.name) == B.content
+    assert await content_of(store, B.name) == B.content
     assert await read_all(bus) == (manifest(1, 2, B), [B.content])
 
 

@@ -1,6 +1,6 @@
 """How names of chunks are spread over pages, and manifests that name those."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 import pytest
@@ -20,6 +20,7 @@ from headgate.common.snapshot import (
     digest_of,
 )
 from headgate.common.stores.collecting import named_by
+from headgate.common.stores.found import all_found
 from headgate.common.stores.name_pages import PAGE_NAMES, PAGED_FROM, NamePages, read_page
 from headgate.common.stores.paged_manifests import PagedManifests, StoredManifest, read_head
 from headgate.common.table_image import TableImage
@@ -59,11 +60,9 @@ class Stored:
         self.fetched = 0
         self.manifests = PagedManifests(self.fetch)
 
-    async def fetch(self, digest: str) -> bytes:
-        self.fetched += 1
-        if digest not in self.pages:
-            raise NotFound(digest)
-        return self.pages[digest]
+    async def fetch(self, digests: Sequence[str]) -> Sequence[bytes]:
+        self.fetched += len(digests)
+        return all_found("page {}", digests, map(self.pages.get, digests))
 
     def put(self, written: Manifest) -> StoredManifest:
         made = self.manifests.encode(written)
@@ -161,7 +160,7 @@ async def test_a_missing_page_is_not_found(large: TableImage) -> None:
     stored = Stored()
     made = stored.put(manifest(1, large.chunks()))
     del stored.pages[made.pages[3].digest]
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFound, match=made.pages[3].digest[:12]):
         await stored.manifests.decode(made.content)
 
 

@@ -9,9 +9,9 @@ from prometheus_client import CollectorRegistry
 
 from fakes.gateway.balanced import number, tally
 from fakes.gateway.table import FakePools, endpoint, host, load, publish, route, upstream
+from fakes.stores.chunks import StoredChunks
 from fakes.virtual_time import in_virtual_time
 from headgate.common.sealing import Unsealer
-from headgate.common.snapshot import ChunkName
 from headgate.common.table import ActiveCheck, Ejection, Upstream
 from headgate.common.table_image import TableImage
 from headgate.gateway.balancing.endpoints import EndpointDirectory
@@ -129,14 +129,9 @@ async def test_watching_many_upstreams_is_begun_in_steps_after_the_swap() -> Non
 async def test_all_upstreams_of_a_swap_are_watched_even_if_the_gateway_is_told_to_stop(is_cancelled: bool) -> None:
     world = World()
     manifest, chunks = publish(many_watched(), (1, 1))
-    contents = {chunk.digest: chunk.content for chunk in chunks}
     metrics = TableMetrics(CollectorRegistry())
     applier = TableApplier(world.compiler, PortRouters().swap, metrics, lambda arrived, gone: None)
-
-    async def fetch(name: ChunkName) -> bytes:
-        return contents[name.digest]
-
-    applying = asyncio.create_task(applier.apply(manifest, fetch))
+    applying = asyncio.create_task(applier.apply(manifest, StoredChunks(chunks).get_chunks))
     while applier.manifest is None:  # noqa: ASYNC110 - an ordinary attribute
         await asyncio.sleep(0)
     assert len(world.health) < MANY

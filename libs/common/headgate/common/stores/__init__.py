@@ -227,12 +227,12 @@ class SnapshotStore(Protocol):
         """Store chunks; storing one twice does no harm."""
         ...
 
-    async def get_chunk(self, name: ChunkName) -> bytes:
-        """Return a chunk's verified content.
+    async def get_chunks(self, names: Sequence[ChunkName]) -> Sequence[bytes]:
+        """Return chunks as they are stored, by few requests: `open_chunk` decompresses and verifies them.
 
         Raises:
-            NotFound: the store has no such chunk.
-            DecodeError: what the store has is damaged.
+            NotFound: the store lacks one of them.
+            StoreUnavailable: not now.
         """
         ...
 

@@ -2,6 +2,7 @@
 
 import logging
 from collections import defaultdict, deque
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 
 from headgate.common.errors import DecodeError
@@ -11,6 +12,8 @@ from headgate.common.stores.revision_change import CarriedChange, decode_change
 
 _log = logging.getLogger(__name__)
 
+FetchChunks = Callable[[Sequence[ChunkName]], Awaitable[Sequence[bytes]]]
+"""Returns chunks as they are stored."""
 CHANGES_KEPT = 16
 """Changes of each table at hand; a reader that is further behind fetches."""
 
@@ -60,12 +63,22 @@ class AnnouncedRevisions:
         is_named = found is not None and found.version == pointer.version and digest == pointer.manifest_digest
         return self.note(found) if found is not None and is_named else None
 
+    async def chunks(self, names: Sequence[ChunkName], fetch: FetchChunks) -> Sequence[bytes]:
+        """Return chunks as they are stored: those of such manifests that are at hand, and what else is fetched."""
+        at_hand = {name.digest: self.chunk(name) for name in names} if self._changes else {}
+        lacking = [name for name in names if not at_hand.get(name.digest)]
+        if len(lacking) == len(names):
+            return await fetch(names)
+        fetched = iter(await fetch(lacking) if lacking else ())
+        return [at_hand[name.digest] or next(fetched) for name in names]
+
     def chunk(self, name: ChunkName) -> bytes | None:
-        """Return the verified content of a chunk of such a manifest; None if it has to be read."""
+        """Return a chunk of such a manifest as it is stored, verified; None if it has to be read."""
         for changes in self._changes.values():
             for _, change in changes.values():
                 for chunk in change.new:
                     if chunk.stored and chunk.name.digest == name.digest:
                         with suppress(DecodeError):  # what the store has may be whole
-                            return open_chunk(name, chunk.stored)
+                            open_chunk(name, chunk.stored)
+                            return chunk.stored
         return None

@@ -1,6 +1,5 @@
 """Manifests as stores keep them: that of a large table names pages, in which the names of its chunks stand."""
 
-import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from itertools import chain
 from typing import NamedTuple
@@ -40,10 +39,10 @@ class PagedManifests:
     """Writes and reads manifests of any size.
 
     Args:
-        fetch: returns a stored page by its digest; raises NotFound, or StoreUnavailable.
+        fetch: returns stored pages by their digests; raises NotFound, or StoreUnavailable.
     """
 
-    def __init__(self, fetch: Callable[[str], Awaitable[bytes]]) -> None:
+    def __init__(self, fetch: Callable[[Sequence[str]], Awaitable[Sequence[bytes]]]) -> None:
         self._fetch = fetch
         self._tables: dict[str, NamePages] = {}
         self._read: dict[str, Page] = {}
@@ -76,7 +75,7 @@ class PagedManifests:
         missing = [digest for digest in digests if digest not in self._read]
         fetched: list[bytes] = []
         for start in range(0, len(missing), _AT_ONCE):
-            fetched += await asyncio.gather(*map(self._fetch, missing[start : start + _AT_ONCE]))
+            fetched += await self._fetch(missing[start : start + _AT_ONCE])
         known = self._read | {
             digest: read_page(digest, stored) for digest, stored in zip(missing, fetched, strict=True)
         }

@@ -1,9 +1,8 @@
 """Reading several chunks of a table at once."""
 
-import asyncio
 from collections.abc import Iterable
 
-from headgate.common.snapshot import Chunk, ChunkName, decode_chunk
+from headgate.common.snapshot import Chunk, ChunkName, decode_chunk, open_chunk
 from headgate.common.stores import SnapshotStore
 from headgate.common.table import TableEntry
 
@@ -21,10 +20,8 @@ async def read_chunks(store: SnapshotStore, names: Iterable[ChunkName]) -> list[
     wanted, chunks = list(names), list[Chunk]()
     for start in range(0, len(wanted), AT_ONCE):
         group = wanted[start : start + AT_ONCE]
-        contents = await asyncio.gather(*map(store.get_chunk, group))
-        chunks += [
-            Chunk(name.kind, name.prefix, name.digest, content) for name, content in zip(group, contents, strict=True)
-        ]
+        for name, stored in zip(group, await store.get_chunks(group), strict=True):
+            chunks.append(Chunk(name.kind, name.prefix, name.digest, open_chunk(name, stored)))
     return chunks
 
 

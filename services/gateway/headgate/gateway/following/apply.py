@@ -8,15 +8,14 @@ import asyncio
 import itertools
 import logging
 import time
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
-from types import MappingProxyType
-from typing import Final
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import aclosing, nullcontext
 
 from headgate.common.errors import HeadgateError
 from headgate.common.service import memory
+from headgate.common.service.tasks import cancel
 from headgate.common.service.telemetry import span_from
-from headgate.common.snapshot import ChunkName, Manifest, Version
+from headgate.common.snapshot import ChunkName, Manifest, Version, open_chunk
 from headgate.gateway.errors import TableRefused
 from headgate.gateway.following.last_good import StoredTable
 from headgate.gateway.model.steps import Steps
@@ -27,13 +26,14 @@ from headgate.gateway.table.compiler import TableCompiler, TableUpdate
 
 _log = logging.getLogger(__name__)
 
-FETCHES_AT_ONCE = 16
-"""Chunks asked for at a time: hides the store's latency, holds at most 16 x 4 MiB."""
+FETCHES_AT_ONCE = 32
+"""Chunks asked for at a time. While they are compiled the next ones come, so twice as many are held, compressed."""
 CERTIFICATES_AT_ONCE = 100
 """Presented between two turns of the event loop: about a millisecond."""
-NOTHING_STORED: Final[Mapping[str, bytes]] = MappingProxyType({})
-Fetch = Callable[[ChunkName], Awaitable[bytes]]
-"""Returns a chunk's verified content; raises a HeadgateError."""
+Fetch = Callable[[Sequence[ChunkName]], Awaitable[Sequence[bytes]]]
+"""Returns chunks as they are stored; raises a HeadgateError."""
+Open = Callable[[ChunkName, bytes], bytes]
+"""Returns the verified content of a chunk that was fetched; raises a HeadgateError."""
 
 
 class TableApplier:
@@ -94,27 +94,27 @@ class TableApplier:
         is_part = self._compiler.part is not None
         return StoredTable(self.manifest, stored, self.manifest.served_by(self._replica), is_part)
 
-    async def apply(self, manifest: Manifest, fetch: Fetch, stored: Mapping[str, bytes] = NOTHING_STORED) -> None:
+    async def apply(self, manifest: Manifest, fetch: Fetch, opened: Open = open_chunk) -> None:
         """Serve a revision from now on.
 
         Args:
             manifest: of the revision.
             fetch: gives the chunks that are missing.
-            stored: by digest what it gives, compressed, as far as that is at hand.
+            opened: gives the content of one of them.
 
         Raises:
             HeadgateError: it cannot be fetched or compiled; what was served still is.
         """
         with memory.uncollected() if self.manifest is None else nullcontext():
-            await self._apply(manifest, fetch, stored)
+            await self._apply(manifest, fetch, opened)
 
-    async def _apply(self, manifest: Manifest, fetch: Fetch, stored: Mapping[str, bytes]) -> None:
+    async def _apply(self, manifest: Manifest, fetch: Fetch, opened: Open) -> None:
         started = time.perf_counter()
         watch = Stopwatch()
         with span_from(manifest.traceparent, "gateway.apply_table"):
             try:
                 update = self._compiler.stage(manifest.version, manifest.served_by(self._replica))
-                await _fill(update, fetch, stored, watch)
+                await _fill(update, fetch, opened, watch)
                 table = self._swap(update, manifest, watch)
             except HeadgateError:
                 self._metrics.refusals.inc()
@@ -192,25 +192,30 @@ class TableApplier:
         metrics.consumers.set(self._compiler.consumer_directory.count)
 
 
-async def _fill(update: TableUpdate, fetch: Fetch, stored: Mapping[str, bytes], watch: Stopwatch) -> None:
+async def _fill(update: TableUpdate, fetch: Fetch, opened: Open, watch: Stopwatch) -> None:
     """Add every chunk that is needed, letting traffic run after each step."""
     for names in update.rounds():
-        for start in range(0, len(names), FETCHES_AT_ONCE):
-            await _fill_with(names[start : start + FETCHES_AT_ONCE], update, fetch, stored, watch)
+        async with aclosing(_fetch_ahead(names, fetch)) as fetched:
+            async for name, stored in fetched:
+                await _in_slices(_add(update, name, stored, opened), watch)
+                await asyncio.sleep(0)
     await _in_slices(_prepare(update), watch)
 
 
-async def _fill_with(
-    names: Sequence[ChunkName], update: TableUpdate, fetch: Fetch, stored: Mapping[str, bytes], watch: Stopwatch
-) -> None:
-    async with asyncio.TaskGroup() as group:
-        fetches = [group.create_task(_quietly(fetch(name))) for name in names]
-    for name, fetched in zip(names, fetches, strict=True):
-        content = fetched.result()
-        if isinstance(content, HeadgateError):
-            raise content
-        await _in_slices(_add(update, name, content, stored.get(name.digest)), watch)
-        await asyncio.sleep(0)
+async def _fetch_ahead(names: Sequence[ChunkName], fetch: Fetch) -> AsyncGenerator[tuple[ChunkName, bytes]]:
+    """Yield chunks as they are stored; while the caller has some of them, the next ones are under way."""
+    groups = [names[start : start + FETCHES_AT_ONCE] for start in range(0, len(names), FETCHES_AT_ONCE)]
+    coming: asyncio.Future[Sequence[bytes]] | None = None
+    try:
+        for number, group in enumerate(groups):
+            fetched = await (coming or fetch(group))
+            rest = groups[number + 1 : number + 2]
+            coming = asyncio.ensure_future(fetch(rest[0])) if rest else None
+            for each in zip(group, fetched, strict=True):
+                yield each
+    finally:
+        if coming is not None:
+            await cancel(coming)
 
 
 async def _in_slices(steps: Iterator[None], watch: Stopwatch) -> None:
@@ -223,17 +228,9 @@ async def _in_slices(steps: Iterator[None], watch: Stopwatch) -> None:
     watch.end()
 
 
-async def _quietly(fetching: Awaitable[bytes]) -> bytes | HeadgateError:
-    """Hand an expected failure on as a value: a task group would wrap it."""
+def _add(update: TableUpdate, name: ChunkName, stored: bytes, opened: Open) -> Iterator[None]:
     try:
-        return await fetching
-    except HeadgateError as error:
-        return error
-
-
-def _add(update: TableUpdate, name: ChunkName, content: bytes, stored: bytes | None) -> Iterator[None]:
-    try:
-        yield from update.add(name, content, stored)
+        yield from update.add(name, opened(name, stored), stored)
     except HeadgateError:
         raise
     except Exception as error:

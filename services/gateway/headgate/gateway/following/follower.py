@@ -172,7 +172,7 @@ class Follower:
             if manifest != served:
                 if served is not None and manifest.version == served.version:
                     _log_other_content(pointer)
-                await self._applier.apply(manifest, self._store.get_chunk)
+                await self._applier.apply(manifest, self._store.get_chunks)
             self._digest = pointer.manifest_digest
         self._confirmed_at = self._clock()
         if self._wanted == pointer:

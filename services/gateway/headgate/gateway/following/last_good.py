@@ -46,17 +46,20 @@ class StoredTable(NamedTuple):
     is_part: bool = False
     """Whether the chunks have only those entries that are kept."""
 
-    def open_chunk(self, name: ChunkName) -> bytes:
+    async def get_chunks(self, names: Sequence[ChunkName]) -> Sequence[bytes]:
+        """Return chunks as they stand in the file; empty ones in place of those that it lacks."""
+        return [self.chunks.get(name.digest, EMPTY_CHUNK) for name in names]
+
+    def open_chunk(self, name: ChunkName, stored: bytes) -> bytes:
         """Return a chunk's verified content.
 
         Raises:
             DamagedFile: the chunk is absent or damaged.
         """
         try:
-            if self.is_part:  # the digest of the file is all that there is to verify
-                return decompress(self.chunks.get(name.digest, EMPTY_CHUNK), ENTRY_LIMIT)
-            return open_chunk(name, self.chunks[name.digest])
-        except (KeyError, DecodeError) as error:
+            # Of a part the digest of the file is all that there is to verify.
+            return decompress(stored, ENTRY_LIMIT) if self.is_part else open_chunk(name, stored)
+        except DecodeError as error:
             raise DamagedFile(f"chunk {name.digest[:12]} of the table on disk cannot be used: {error}") from error
 
 

@@ -20,7 +20,7 @@ from headgate.common.service import memory
 from headgate.common.service.admin import AdminSite, metrics_page
 from headgate.common.service.service import ServiceContext
 from headgate.common.service.tasks import cancel, run_together
-from headgate.common.snapshot import ChunkName, Manifest
+from headgate.common.snapshot import Manifest
 from headgate.common.stores.opening import OpenTables
 from headgate.gateway.counting.peers import Peers
 from headgate.gateway.following.apply import TableApplier
@@ -189,11 +189,7 @@ class Worker:
             stored = await asyncio.to_thread(read_last_good, self._settings.last_good_path, self._settings.instance)
             if stored is None:
                 return
-
-            async def read_chunk(name: ChunkName) -> bytes:
-                return stored.open_chunk(name)
-
-            await self._applier.apply(stored.manifest, read_chunk, stored.chunks)
+            await self._applier.apply(stored.manifest, stored.get_chunks, stored.open_chunk)
         except HeadgateError as error:
             _log.error("the table on disk is not used", extra={"error": str(error)})
 

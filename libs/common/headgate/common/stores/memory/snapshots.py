@@ -10,8 +10,8 @@ from headgate.common.snapshot import (
     Pointer,
     Version,
     compress,
-    open_chunk,
 )
+from headgate.common.stores.found import all_found
 from headgate.common.stores.memory.changes import Changes
 from headgate.common.stores.pointers import pointer_to
 from headgate.common.stores.revision_change import RevisionChange
@@ -47,11 +47,10 @@ class MemorySnapshotStore:
             self.chunks[chunk.digest] = compress(chunk.content)
             self._unnamed.add(chunk.digest)
 
-    async def get_chunk(self, name: ChunkName) -> bytes:
-        """Return a chunk's verified content."""
-        if name.digest not in self.chunks:
-            raise NotFound(f"chunk {name.digest[:12]} is not in the store")
-        return open_chunk(name, self.chunks[name.digest])
+    async def get_chunks(self, names: Sequence[ChunkName]) -> Sequence[bytes]:
+        """Return chunks as they are stored."""
+        digests = [name.digest for name in names]
+        return all_found("chunk {}", digests, map(self.chunks.get, digests))
 
     async def commit(
         self, manifest: Manifest, expected: Pointer | None, change: RevisionChange | None = None

@@ -8,9 +8,9 @@ from headgate.common.errors import DecodeError, StoreError
 from headgate.common.snapshot import Manifest
 from headgate.common.stores.collecting import NamedChunks, UnusedChunks, named_by
 from headgate.common.stores.name_pages import Page, digests_in
+from headgate.common.stores.nats.contents import Contents
 from headgate.common.stores.nats.jetstream import Stream
 from headgate.common.stores.nats.keys import PREFIX, chunk_key, newest_manifests
-from headgate.common.stores.nats.manifests import stored_content
 
 _PURGES = 16
 _PURGE_PAUSE_S = 0.03
@@ -20,8 +20,11 @@ _PURGE_PAUSE_S = 0.03
 class Collector:
     """Finds chunks and pages that no table's manifest names, and drops them after a while."""
 
-    def __init__(self, stream: Stream, chunk_grace_s: float, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, stream: Stream, contents: Contents, chunk_grace_s: float, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._stream = stream
+        self._contents = contents
         self._unused = UnusedChunks(chunk_grace_s, clock)
         self._dropping = asyncio.Lock()
         """Held while chunks are dropped: a writer that counts on one waits until it is known to be there or gone."""
@@ -68,8 +71,8 @@ class Collector:
                 continue
             try:
                 named = named_by(stored.data)
-                for page in self._named.lacking(named.pages):
-                    content = await stored_content(self._stream, page)
+                lacking = list(self._named.lacking(named.pages))
+                for page, content in zip(lacking, await self._contents.find(lacking), strict=True):
                     # Nobody can read a manifest that lacks a page, and what that named goes as if it were not there.
                     self._named.add_page(page, digests_in(page, content) if content is not None else ())
                 self._named.add(key, named)

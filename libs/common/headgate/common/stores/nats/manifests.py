@@ -1,24 +1,14 @@
-"""Manifests in the tables' bucket, and what has a SHA-256 for its key there: chunks, and pages of manifests."""
+"""Manifests in the tables' bucket."""
 
-from headgate.common.errors import NotFound
+from collections.abc import Sequence
+
 from headgate.common.snapshot import Version
+from headgate.common.stores.found import all_found
 from headgate.common.stores.nats.answers import StreamMissing
+from headgate.common.stores.nats.contents import Contents
 from headgate.common.stores.nats.jetstream import Stream
-from headgate.common.stores.nats.keys import chunk_key, manifest_key
+from headgate.common.stores.nats.keys import manifest_key
 from headgate.common.stores.paged_manifests import PagedManifests
-
-
-async def stored_content(stream: Stream, digest: str) -> bytes | None:
-    """Return a chunk or a page as it is stored; any replica may answer, the leader is asked when that one lacks it."""
-    try:
-        data = await stream.last_direct(chunk_key(digest))
-        if data is None:
-            stored = await stream.last(chunk_key(digest))
-            data = stored.data if stored else None
-    except StreamMissing:
-        await stream.confirm_missing()
-        return None
-    return data
 
 
 async def stored_manifest(stream: Stream, table: str, version: Version) -> bytes | None:
@@ -31,12 +21,10 @@ async def stored_manifest(stream: Stream, table: str, version: Version) -> bytes
     return stored.data if stored is not None else None
 
 
-def manifests_of(stream: Stream) -> PagedManifests:
+def manifests_of(contents: Contents) -> PagedManifests:
     """Return what reads and writes the bucket's manifests."""
 
-    async def fetch(digest: str) -> bytes:
-        if (data := await stored_content(stream, digest)) is None:
-            raise NotFound(f"page {digest[:12]} of a manifest is not in the store")
-        return data
+    async def fetch(digests: Sequence[str]) -> Sequence[bytes]:
+        return all_found("page {} of a manifest", digests, await contents.find(digests))
 
     return PagedManifests(fetch)

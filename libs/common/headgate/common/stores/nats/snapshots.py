@@ -36,10 +36,10 @@ from headgate.common.snapshot import (
     Version,
     compress,
     digest_of,
-    open_chunk,
 )
 from headgate.common.stores.announced import AnnouncedRevisions
 from headgate.common.stores.collecting import CHUNK_GRACE_S
+from headgate.common.stores.found import all_found
 from headgate.common.stores.nats.answers import StreamMissing
 from headgate.common.stores.nats.carried import (
     CHANGE_HEADER,
@@ -50,6 +50,7 @@ from headgate.common.stores.nats.carried import (
     page_messages,
 )
 from headgate.common.stores.nats.collector import Collector, stored_chunks
+from headgate.common.stores.nats.contents import Contents
 from headgate.common.stores.nats.following import Message, Restarted, follow
 from headgate.common.stores.nats.jetstream import EXPECTED_LAST, Outgoing, Stored, Stream, Upkeep
 from headgate.common.stores.nats.keys import (
@@ -59,7 +60,7 @@ from headgate.common.stores.nats.keys import (
     manifest_key,
     pointer_key,
 )
-from headgate.common.stores.nats.manifests import manifests_of, stored_content, stored_manifest
+from headgate.common.stores.nats.manifests import manifests_of, stored_manifest
 from headgate.common.stores.paged_manifests import StoredManifest, read_head
 from headgate.common.stores.pointers import (
     Tell,
@@ -127,9 +128,11 @@ class NatsSnapshotStore:
         self, stream: Stream, chunk_grace_s: float = CHUNK_GRACE_S, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._stream = stream
-        self._collector = Collector(stream, chunk_grace_s, clock)
+        contents = Contents(stream)
+        self._collector = Collector(stream, contents, chunk_grace_s, clock)
         self._announced = AnnouncedRevisions()
-        self._manifests = manifests_of(stream)
+        self._contents = contents
+        self._manifests = manifests_of(contents)
         self._carried = CarriedRevisions(stream, self._manifests)
         self._left_over: dict[str, tuple[str, int]] = {}
         """By table, subject and sequence of a manifest that no pointer names."""
@@ -188,15 +191,14 @@ class NatsSnapshotStore:
         await self._collector.count_on(chunk.digest for chunk in chunks)
         await self._stream.publish_many(Outgoing(chunk_key(chunk.digest), compress(chunk.content)) for chunk in chunks)
 
-    async def get_chunk(self, name: ChunkName) -> bytes:
-        """Return a chunk's verified content; any replica may answer, the leader is asked when that one lacks it."""
-        if (carried := self._announced.chunk(name)) is not None:
-            return carried
+    async def get_chunks(self, names: Sequence[ChunkName]) -> Sequence[bytes]:
+        """Return chunks as they are stored; any replica may answer, the leader is asked for what that one lacks."""
+        return await self._announced.chunks(names, self._fetch_chunks)
+
+    async def _fetch_chunks(self, names: Sequence[ChunkName]) -> Sequence[bytes]:
         await self._carried.settle_all()
-        data = await stored_content(self._stream, name.digest)
-        if data is None:
-            raise NotFound(f"chunk {name.digest[:12]} is not in the store")
-        return open_chunk(name, data)
+        digests = [name.digest for name in names]
+        return all_found("chunk {}", digests, await self._contents.find(digests))
 
     async def commit(
         self, manifest: Manifest, expected: Pointer | None, change: RevisionChange | None = None

@@ -45,10 +45,10 @@ from headgate.common.snapshot import (
     Version,
     compress,
     digest_of,
-    open_chunk,
 )
 from headgate.common.stores.announced import AnnouncedRevisions
 from headgate.common.stores.collecting import CHUNK_GRACE_S, NamedChunks, UnusedChunks, named_by
+from headgate.common.stores.found import all_found
 from headgate.common.stores.name_pages import digests_in
 from headgate.common.stores.paged_manifests import PagedManifests
 from headgate.common.stores.pointers import (
@@ -153,7 +153,7 @@ class RedisSnapshotStore:
         """By table and version, in one history of the server."""
         self._history = ""
         self._announced = AnnouncedRevisions()
-        self._manifests = PagedManifests(self._page)
+        self._manifests = PagedManifests(self._fetch_pages)
         self._last = _NOTHING_KNOWN
 
     async def read_pointer(self, table: str) -> Pointer | None:
@@ -198,14 +198,18 @@ class RedisSnapshotStore:
             await self._link.ask("SREM", DOOMED, *words[::2])
             await self._link.ask("HSET", CHUNKS, *words)
 
-    async def get_chunk(self, name: ChunkName) -> bytes:
-        """Return a chunk's verified content."""
-        if (carried := self._announced.chunk(name)) is not None:
-            return carried
-        stored = await self._link.ask("HGET", CHUNKS, name.digest)
-        if stored is None:
-            raise NotFound(f"chunk {name.digest[:12]} is not in the store")
-        return open_chunk(name, stored)
+    async def get_chunks(self, names: Sequence[ChunkName]) -> Sequence[bytes]:
+        """Return chunks as they are stored."""
+        return await self._announced.chunks(names, self._fetch_chunks)
+
+    async def _fetch_chunks(self, names: Sequence[ChunkName]) -> Sequence[bytes]:
+        return await self._fetch("chunk {}", [name.digest for name in names])
+
+    async def _fetch_pages(self, digests: Sequence[str]) -> Sequence[bytes]:
+        return await self._fetch("page {} of a manifest", digests)
+
+    async def _fetch(self, what: str, digests: Sequence[str]) -> Sequence[bytes]:
+        return all_found(what, digests, await self._link.ask("HMGET", CHUNKS, *digests) if digests else [])
 
     def _count_on(self, chunks: Sequence[Chunk]) -> None:
         for chunk in chunks:
@@ -261,12 +265,6 @@ class RedisSnapshotStore:
             self._named.add_stored(_name_of(table, str(manifest.version)), manifest, encoded.pages)
             return decode_pointer(detail)
         raise _refusal(table, expected, outcome, detail.decode())
-
-    async def _page(self, digest: str) -> bytes:
-        stored = await self._link.ask("HGET", CHUNKS, digest)
-        if stored is None:
-            raise NotFound(f"page {digest[:12]} of a manifest is not in the store")
-        return bytes(stored)
 
     async def get_manifest(self, table: str, version: Version) -> Manifest:
         """Return the manifest of a revision."""
