@@ -18,17 +18,18 @@ class Head:
 
     __slots__ = ("_written", "chunked", "content_length", "lines", "lists_fields", "options", "shape", "upgrade")
 
+    # Types are written out: tables of functions in other modules look at the fields, and mypy may come to those first.
     def __init__(self) -> None:
-        self.lines = b""
+        self.lines: bytes = b""
         """Checked lines that are passed on; framing and connection fields are not among them."""
-        self.content_length = -1
+        self.content_length: int = -1
         """-1 without the field."""
-        self.chunked = False
+        self.chunked: bool = False
         self.options: frozenset[bytes] = _NO_OPTIONS
         """Members of Connection, lower case."""
-        self.lists_fields = False
+        self.lists_fields: bool = False
         """Some of them are names of fields, which end here (RFC 9110 section 7.6.1)."""
-        self.upgrade = b""
+        self.upgrade: bytes = b""
         """The one protocol that Upgrade names, lower case."""
         self.shape: Shape | None = None
         """Of the lines as they came, if it is remembered."""
@@ -64,27 +65,27 @@ class RequestFields(Head):
 
     def __init__(self) -> None:
         super().__init__()
-        self.host = b""
+        self.host: bytes = b""
         """Lower case, without port and trailing dot; empty if there is none (HTTP/1.0 only)."""
-        self.host_line = b""
+        self.host_line: bytes = b""
         """Value of Host as sent."""
-        self.forwarded_host = b""
+        self.forwarded_host: bytes = b""
         """That the upstream gets in its place, as a trusted proxy forwarded it. The gateway decides nothing by it."""
         self._found: Fields | None = _NO_FIELDS
         """None: they have yet to be cut from the lines that were sent."""
         self._sent = _NO_LINES
-        self.expects_continue = False
-        self.request_id = b""
+        self.expects_continue: bool = False
+        self.request_id: bytes = b""
         self.forwarded: dict[bytes, bytes] = {}
         """X-Forwarded-*, X-Real-IP, Forwarded and what else may name the client, by lower-case name; lists are
         joined."""
-        self.passes_claims = False
+        self.passes_claims: bool = False
         """A trusted proxy says what is in `forwarded`, so that the upstream gets it."""
         self.traefik_forwarding: ProxyConfig | None = None
         """Says how the upstream hears of the request's origin as Traefik's would; None: it is not on a route of
         Traefik's."""
-        self.agent = b""
-        self.referer = b""
+        self.agent: bytes = b""
+        self.referer: bytes = b""
 
     @property
     def found(self) -> Fields:
