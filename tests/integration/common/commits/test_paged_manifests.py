@@ -189,6 +189,47 @@ async def test_a_publisher_heals_a_table_that_lost_a_page(started: tuple[Embedde
     assert (await read_all(bus))[0].version == healed
 
 
+async def test_a_page_that_was_lost_for_a_while_keeps_its_chunks_afterwards(
+    started: tuple[EmbeddedNats, Bus, NatsSnapshotStore], clock: Clock
+) -> None:
+    _, bus, store = started
+    first = large_table()
+    second = changed(first, 1)
+    pointer = await commit_first(store, first)
+    lost = min(pages_in(first) & pages_in(second))
+    await Watched(bus, passing).purge(chunk_key(lost))
+    collector = NatsSnapshotStore(Watched(bus, passing), clock=clock)
+    assert await collector.collect_garbage("default", []) == 0
+    healing = NatsSnapshotStore(Watched(bus, passing))  # as it did not write the pointer it stores all pages
+    await healing.commit(manifest(2, second.chunks()), pointer, change_of(first, second))
+    await collector.collect_garbage("default", [Version(1, 1)])
+    clock.now += 1000
+    await collector.collect_garbage("default", [])
+    assert (await read_all(bus))[0] == manifest(2, second.chunks())
+    assert await store.missing(digests_in(second)) == set()
+
+
+async def test_a_revision_that_lost_a_page_is_dropped_when_its_time_comes(
+    started: tuple[EmbeddedNats, Bus, NatsSnapshotStore],
+) -> None:
+    _, bus, store = started
+    first = large_table()
+    publisher = TablePublisher(store, "default", Retention(revisions=1))
+    old = await publisher.publish(Draft(chunks=first.chunks()))
+    new = await publisher.publish(Draft(chunks=changed(first, 1).chunks()))
+    assert old is not None
+    [lost] = pages_in(first) - pages_in(changed(first, 1))
+    await Watched(bus, passing).purge(chunk_key(lost))
+    fresh = NatsSnapshotStore(Watched(bus, passing))
+    with pytest.raises(NotFound):
+        await fresh.get_manifest("default", old)
+    assert (await fresh.get_manifest_head("default", old)).version == old
+    other = TablePublisher(fresh, "default", Retention(revisions=1))
+    await other.read()
+    await other.collect_garbage()
+    assert await fresh.versions("default") == [new]
+
+
 async def test_a_small_change_of_a_large_table_is_its_pointer_a_chunk_a_page_and_a_small_manifest(
     started: tuple[EmbeddedNats, Bus, NatsSnapshotStore],
 ) -> None:

@@ -1,6 +1,10 @@
 """Which chunks are named, and since when others are unused."""
 
+import pytest
+
+from headgate.common.snapshot import ChunkName, compress
 from headgate.common.stores.collecting import Named, NamedChunks, UnusedChunks
+from headgate.common.stores.name_pages import Page
 
 
 class Clock:
@@ -64,18 +68,32 @@ def test_a_manifest_counts_once_however_often_it_is_added() -> None:
     assert named.digests() == set()
 
 
+PAGE = Page.of("hosts", tuple(ChunkName(kind="hosts", prefix=bit, digest=name) for bit, name in ("0a", "1b")))
+STORED = compress(PAGE.content)
+
+
 def test_what_stands_in_a_page_is_named_while_one_manifest_names_the_page() -> None:
     named = NamedChunks()
-    assert named.lacking(["page", "other"]) == ["page", "other"]
-    named.add_page("page", ["a", "b"])
-    named.add("1", Named(["c"], ["page"]))
-    named.add("2", Named([], ["page"]))
+    named.add("1", Named(["c"], [PAGE.digest]))
+    named.add("2", Named([], [PAGE.digest]))
+    assert named.lacking() == [PAGE.digest]
+    named.add_page(PAGE.digest, STORED)
+    assert named.lacking() == []
     named.drop(["1"])
-    assert named.digests() == {"page", "a", "b"}
-    assert named.lacking(["page"]) == []
+    assert named.digests() == {PAGE.digest, "a", "b"}
     named.drop(["2"])
     assert named.digests() == set()
-    assert named.lacking(["page"]) == ["page"]
+
+
+@pytest.mark.parametrize("found", [None, b"damaged", compress(b"[]")])
+def test_a_page_that_is_not_there_or_damaged_is_asked_for_again(found: bytes | None) -> None:
+    named = NamedChunks()
+    named.add("1", Named([], [PAGE.digest]))
+    named.add_page(PAGE.digest, found)
+    assert named.digests() == {PAGE.digest}
+    assert named.lacking() == [PAGE.digest]
+    named.add_page(PAGE.digest, STORED)
+    assert named.digests() == {PAGE.digest, "a", "b"}
 
 
 def test_it_is_known_what_was_written_before_a_chunk_was_first_found_unused() -> None:

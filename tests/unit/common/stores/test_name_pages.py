@@ -1,5 +1,7 @@
 """How names of chunks are spread over pages, and manifests that name those."""
 
+import asyncio
+import random
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
@@ -148,6 +150,26 @@ async def test_what_two_manifests_have_in_common_is_fetched_once(large: TableIma
     assert sum(name is not old for name, old in zip(other.chunks, one.chunks, strict=True)) <= 2 * PAGE_NAMES
 
 
+@pytest.mark.parametrize("seed", range(4))
+async def test_manifests_that_are_read_at_once_do_not_take_each_others_pages(large: TableImage, seed: int) -> None:
+    stored, image, chance = Stored(), large, random.Random(seed)
+    written = []
+    for number in range(24):
+        image = image.copy()
+        image.put_encoded("upstreams", str(number * 97), f'{{"key":"{number * 97}","more":1}}'.encode())
+        written.append(manifest(number, image.chunks()))
+    made = [stored.put(each) for each in written]
+
+    async def fetch(digests: Sequence[str]) -> Sequence[bytes]:
+        await asyncio.sleep(chance.random() / 500)
+        return await stored.fetch(digests)
+
+    reader = PagedManifests(fetch)
+    await reader.decode(made[0].content)
+    found = await asyncio.gather(*(reader.decode(each.content) for each in made))
+    assert list(found) == written
+
+
 async def test_a_manifest_of_few_chunks_has_no_pages() -> None:
     stored, written = Stored(), manifest(1, image("abc").chunks())
     made = stored.put(written)
@@ -183,7 +205,8 @@ def test_a_later_schema_of_a_manifest_with_pages_is_refused(large: TableImage) -
 def test_a_damaged_manifest_is_an_error(large: TableImage) -> None:
     made = Stored().put(manifest(1, large.chunks()))
     plain = decompress(made.content, 1 << 20)
-    for damaged in (plain[:-5], plain.replace(b'"head":', b'"heap":'), b'{"pages":7}', b"[" * 100_000):
+    damages = (plain[:-5], plain.replace(b'"head":', b'"heap":'), b'{"pages":7}', b'{"pages":["\xff"]}', b"[" * 100_000)
+    for damaged in damages:
         with pytest.raises(DecodeError, match="cannot be read"):
             read_head(compress(damaged))
         with pytest.raises(DecodeError, match="cannot be read"):

@@ -258,6 +258,14 @@ class SnapshotStore(Protocol):
         """
         ...
 
+    async def get_manifest_head(self, table: str, version: Version) -> Manifest:
+        """Return what `get_manifest` does; of a large table without the names of its chunks, which may be lost.
+
+        Raises:
+            NotFound: never there, or collected.
+        """
+        ...
+
     async def manifest_of(self, pointer: Pointer) -> Manifest:
         """Return the manifest that a pointer names; nothing is read where notices brought all that is new in it.
 

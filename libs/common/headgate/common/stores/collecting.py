@@ -6,6 +6,7 @@ count on nothing but what the current revision of their own table names, and wri
 written again since a chunk was found unused is not dropped for that finding.
 """
 
+import logging
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence, Set
@@ -16,7 +17,9 @@ import msgspec
 
 from headgate.common.errors import DecodeError
 from headgate.common.snapshot import MANIFEST_LIMIT, SCHEMA, Manifest, decompress
-from headgate.common.stores.name_pages import Page
+from headgate.common.stores.name_pages import Page, read_page
+
+_log = logging.getLogger(__name__)
 
 CHUNK_GRACE_S = 300.0
 """An unused chunk is dropped when it was already found unused this long ago: a commit under way may count on it."""
@@ -100,7 +103,7 @@ def named_by(manifest: bytes) -> Named:
         content = decompress(manifest, MANIFEST_LIMIT)
         wrapped = _read_wrapped(content)
         read = wrapped.head or _read_names(content)
-    except msgspec.DecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise DecodeError(f"a manifest cannot be read: {error}") from error
     if read.schema_version > SCHEMA:
         raise DecodeError(f"a manifest has schema {read.schema_version}, this release reads up to {SCHEMA}")
@@ -126,17 +129,28 @@ class NamedChunks:
         return self._named.keys()
 
     def digests(self) -> set[str]:
-        """Return all chunks that a manifest names, and all pages."""
+        """Return all chunks that a manifest names, and all pages; what stands in those that are lacking is left out."""
         pages = set().union(*(named.pages for named in self._named.values()))
         self._pages = {page: self._pages[page] for page in pages if page in self._pages}
         return pages.union(*(named.chunks for named in self._named.values()), *self._pages.values())
 
-    def lacking(self, pages: Iterable[str]) -> list[str]:
-        """Return the pages that are to be added before a manifest that names them."""
-        return [page for page in pages if page not in self._pages]
+    def lacking(self) -> list[str]:
+        """Return the pages that manifests name and that have not been added."""
+        named = chain.from_iterable(named.pages for named in self._named.values())
+        return list(dict.fromkeys(page for page in named if page not in self._pages))
 
-    def add_page(self, page: str, digests: Iterable[str]) -> None:
-        """Take in what a page names."""
+    def add_page(self, page: str, stored: bytes | None) -> None:
+        """Take in a page as it is stored, if it is there and whole; else it is asked for again the next time.
+
+        Nobody can read a manifest that lacks a page, and what that named goes. But the same page may be stored again.
+        """
+        try:
+            if stored is not None:
+                self._add_page(page, [name.digest for name in read_page(page, stored).names])
+        except DecodeError as error:  # damaged: what a later release writes is known by its manifest
+            _log.error("a page of a manifest cannot be read", extra={"reason": str(error)})
+
+    def _add_page(self, page: str, digests: Iterable[str]) -> None:
         self._pages[page] = tuple(map(sys.intern, digests))
 
     def add(self, key: str, named: Named) -> None:
@@ -147,7 +161,7 @@ class NamedChunks:
         """Take in a manifest that was just stored, with its pages."""
         for page in pages:
             if page.digest not in self._pages:
-                self.add_page(page.digest, [name.digest for name in page.names])
+                self._add_page(page.digest, [name.digest for name in page.names])
         self.add(key, Named(manifest.digests_beside if pages else manifest.digests, [page.digest for page in pages]))
 
     def drop(self, keys: Iterable[str]) -> None:

@@ -38,6 +38,18 @@ class Page(NamedTuple):
     """JSON: the kind, then prefix and digest of each name."""
     names: tuple[ChunkName, ...]
 
+    @classmethod
+    def of(cls, kind: EntryKind, names: tuple[ChunkName, ...]) -> "Page":
+        """Make a page of names of one kind.
+
+        Raises:
+            ValueError: one is of another kind.
+        """
+        if any(name.kind != kind for name in names):
+            raise ValueError(_DISORDER)
+        content = msgspec.json.encode(_Wire(kind, [(name.prefix, name.digest) for name in names]))
+        return cls(hashlib.sha256(content).hexdigest(), content, names)
+
 
 class _Wire(msgspec.Struct, array_like=True):
     kind: EntryKind
@@ -74,7 +86,7 @@ class NamePages:
                 page = self._known(names, node, start, end, bits)
                 if page is None:
                     below = bisect_right(names, node, lo=start, hi=end, key=lambda name: _node_of(name, bits))
-                    page = _new_page(kind, names[start:below])
+                    page = Page.of(kind, names[start:below])
                 pages[node] = page
                 start += len(page.names)
         if sum(len(page.names) for page in pages.values()) != len(names):
@@ -101,13 +113,6 @@ def _node_of(name: ChunkName, bits: int) -> _Place:
     return KIND_ORDER[name.kind], name.prefix[:bits]
 
 
-def _new_page(kind: EntryKind, names: tuple[ChunkName, ...]) -> Page:
-    if any(name.kind != kind for name in names):
-        raise ValueError(_DISORDER)
-    content = msgspec.json.encode(_Wire(kind, [(name.prefix, name.digest) for name in names]))
-    return Page(hashlib.sha256(content).hexdigest(), content, names)
-
-
 def read_page(digest: str, stored: bytes) -> Page:
     """Decompress, verify and read a stored page.
 
@@ -119,12 +124,7 @@ def read_page(digest: str, stored: bytes) -> Page:
         raise DecodeError(f"page {digest[:12]} of a manifest holds other content than its name promises")
     try:
         wire = _decode_wire(content)
-    except msgspec.DecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise DecodeError(f"page {digest[:12]} of a manifest cannot be read: {error}") from error
     names = tuple([ChunkName(kind=wire.kind, prefix=prefix, digest=each) for prefix, each in wire.names])
     return Page(digest, content, names)
-
-
-def digests_in(digest: str, stored: bytes) -> list[str]:
-    """Return the digests that a stored page names; raises as `read_page`."""
-    return [name.digest for name in read_page(digest, stored).names]

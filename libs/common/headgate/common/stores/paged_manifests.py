@@ -72,13 +72,12 @@ class PagedManifests:
         head, digests = read_head(content)
         if not digests:
             return head
-        missing = [digest for digest in digests if digest not in self._read]
+        before = self._read  # others may be read meanwhile
+        missing = [digest for digest in digests if digest not in before]
         fetched: list[bytes] = []
         for start in range(0, len(missing), _AT_ONCE):
             fetched += await self._fetch(missing[start : start + _AT_ONCE])
-        known = self._read | {
-            digest: read_page(digest, stored) for digest, stored in zip(missing, fetched, strict=True)
-        }
+        known = before | {digest: read_page(digest, stored) for digest, stored in zip(missing, fetched, strict=True)}
         pages = self._read = {digest: known[digest] for digest in digests}
         names = chain.from_iterable(page.names for page in pages.values())
         return head.model_copy(update={"chunks": tuple(names)})
@@ -93,6 +92,6 @@ def read_head(content: bytes) -> tuple[Manifest, Sequence[str]]:
     plain = decompress(content, MANIFEST_LIMIT)
     try:
         wrapped = _decode_wrapped(plain)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise DecodeError(f"a manifest cannot be read: {error}") from error
     return Manifest.read(bytes(wrapped.head) if wrapped.pages else plain), wrapped.pages

@@ -379,7 +379,7 @@ class TablePublisher:
     async def _learn(self, version: Version) -> None:
         # One that another translator collected, or that is of a later release, is not judged.
         with suppress(NotFound, DecodeError):
-            self._kept[version] = Kept.of(await self._store.get_manifest(self._table, version))
+            self._kept[version] = Kept.of(await self._store.get_manifest_head(self._table, version))
 
 
 def _is_same(now: Pin | Rollout | None, then: Pin | Rollout | None) -> bool:

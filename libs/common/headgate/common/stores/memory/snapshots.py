@@ -77,6 +77,10 @@ class MemorySnapshotStore:
         except KeyError:
             raise NotFound(f"table {table} has no revision {version}: never committed, or collected since") from None
 
+    async def get_manifest_head(self, table: str, version: Version) -> Manifest:
+        """Return a revision's manifest."""
+        return await self.get_manifest(table, version)
+
     async def manifest_of(self, pointer: Pointer) -> Manifest:
         """Return the manifest that a pointer names."""
         return await self.get_manifest(pointer.table, pointer.version)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from headgate.common.errors import DecodeError, StoreError
 from headgate.common.snapshot import Manifest
 from headgate.common.stores.collecting import NamedChunks, UnusedChunks, named_by
-from headgate.common.stores.name_pages import Page, digests_in
+from headgate.common.stores.name_pages import Page
 from headgate.common.stores.nats.contents import Contents
 from headgate.common.stores.nats.jetstream import Stream
 from headgate.common.stores.nats.keys import PREFIX, chunk_key, newest_manifests
@@ -70,14 +70,12 @@ class Collector:
             if (stored := await self._stream.last(key)) is None:
                 continue
             try:
-                named = named_by(stored.data)
-                lacking = list(self._named.lacking(named.pages))
-                for page, content in zip(lacking, await self._contents.find(lacking), strict=True):
-                    # Nobody can read a manifest that lacks a page, and what that named goes as if it were not there.
-                    self._named.add_page(page, digests_in(page, content) if content is not None else ())
-                self._named.add(key, named)
+                self._named.add(key, named_by(stored.data))
             except DecodeError as error:  # it may be of a later release, and name chunks
                 raise StoreError(f"no chunk is dropped while {key} cannot be read: {error}") from error
+        lacking = self._named.lacking()
+        for page, content in zip(lacking, await self._contents.find(lacking), strict=True):
+            self._named.add_page(page, content)
 
     async def _drop(self, idle: Sequence[str]) -> int:
         dropped = 0

@@ -196,13 +196,15 @@ class Stream:
         """Tell a stream that does not exist, which is an answer, from a server that does not answer.
 
         Raises:
-            StoreUnavailable: no server answers.
+            StoreUnavailable: no server answers, or the stream is there by now: what was asked before may be, too.
         """
         try:
             await self._call(f"STREAM.INFO.{self.name}", {}, LOOK_S)
         except StreamMissing as error:
-            if not error.is_certain:
-                raise
+            if error.is_certain:
+                return
+            raise
+        raise StoreUnavailable(f"stream {self.name} did not answer a moment ago")
 
     async def subjects(self, pattern: str) -> set[str]:
         """Return the subjects below a pattern that have a message; empty if the stream is missing."""

@@ -256,8 +256,9 @@ class NatsSnapshotStore:
             acks = await self._stream.publish_pipelined((*revision.chunks, manifest))
         except Conflict:
             stored = await self._stream.last(manifest.subject)
-            if stored is not None and stored.data == manifest.payload:
-                return stored.sequence  # ours, which was not confirmed
+            if stored is not None and stored.data == manifest.payload:  # ours, which was not confirmed
+                await self._stream.publish_pipelined(revision.chunks)
+                return stored.sequence
             await asyncio.sleep(_MOVING_S)
             check_expected(table, expected, (await self._present_pointer(table))[0])
             if stored is not None:
@@ -321,6 +322,11 @@ class NatsSnapshotStore:
         if encoded is None:
             raise NotFound(f"table {table} has no revision {version}: never committed, or collected since")
         return await self._manifests.decode(encoded)
+
+    async def get_manifest_head(self, table: str, version: Version) -> Manifest:
+        """Return a revision's manifest, that of a large table without the names of its chunks."""
+        encoded = await stored_manifest(self._stream, table, version)
+        return read_head(encoded)[0] if encoded is not None else await self.get_manifest(table, version)
 
     async def _carried_manifest(self, table: str, version: Version) -> Manifest | None:
         """Make a manifest of the one before and of what the table's pointer carries; None if that is another one's."""

@@ -49,8 +49,7 @@ from headgate.common.snapshot import (
 from headgate.common.stores.announced import AnnouncedRevisions
 from headgate.common.stores.collecting import CHUNK_GRACE_S, NamedChunks, UnusedChunks, named_by
 from headgate.common.stores.found import all_found
-from headgate.common.stores.name_pages import digests_in
-from headgate.common.stores.paged_manifests import PagedManifests
+from headgate.common.stores.paged_manifests import PagedManifests, read_head
 from headgate.common.stores.pointers import (
     Tell,
     decode_pointer,
@@ -275,6 +274,11 @@ class RedisSnapshotStore:
         self._last = _Known(digest_of(stored), manifest, frozenset())
         return manifest
 
+    async def get_manifest_head(self, table: str, version: Version) -> Manifest:
+        """Return a revision's manifest, that of a large table without the names of its chunks."""
+        stored = await self._link.ask("HGET", _manifests_key(table), str(version))
+        return read_head(stored)[0] if stored is not None else await self.get_manifest(table, version)
+
     async def manifest_of(self, pointer: Pointer) -> Manifest:
         """Return the manifest that a pointer names; nothing is read where notices brought all that is new in it."""
         if (announced := self._announced.manifest_of(pointer)) is not None:
@@ -328,18 +332,15 @@ class RedisSnapshotStore:
         self._named.drop(before - there.keys())
         for key in there.keys() - self._named.manifests:
             await self._learn_manifest(key, *there[key])
+        for page in self._named.lacking():
+            self._named.add_page(page, await self._link.ask("HGET", CHUNKS, page))
 
     async def _learn_manifest(self, key: str, table: str, version: bytes) -> None:
         stored = await self._link.ask("HGET", _manifests_key(table), version)
         try:
             if stored is None:
                 return
-            named = named_by(stored)
-            for page in self._named.lacking(named.pages):
-                content = await self._link.ask("HGET", CHUNKS, page)
-                # Nobody can read a manifest that lacks a page, and what that named goes as if it were not there.
-                self._named.add_page(page, digests_in(page, content) if content is not None else ())
-            self._named.add(key, named)
+            self._named.add(key, named_by(stored))
         except DecodeError as error:  # it may be of a later release, and name chunks
             raise StoreError(f"no chunk is dropped while {key} cannot be read: {error}") from error
 
