@@ -142,7 +142,7 @@ async def test_a_server_that_does_not_know_such_requests_is_asked_for_each(tmp_p
         assert await requests_of(bus, store, chunks) == 1 + 20  # it may be a newer one
 
 
-async def test_a_request_for_many_that_nobody_answers_costs_one_wait(
+async def test_a_request_for_many_without_an_answer_costs_one_wait(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("headgate.common.stores.nats.contents.LOOK_S", 0.2)

@@ -10,7 +10,7 @@ from headgate.common.errors import NotPermitted
 
 
 class Unanswering(PatientClient):
-    """A client that nobody answers."""
+    """A client whose requests get no answer."""
 
     async def subscribe(self, *_arguments: object, **_options: object) -> object:  # type: ignore[override]
         return None

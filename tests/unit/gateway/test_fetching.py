@@ -124,7 +124,7 @@ async def test_no_complaint_is_made_of_a_request_that_failed_behind_another_erro
 
 
 @pytest.mark.parametrize("turns", [1, 2, 3, 5, 8, 13, 21, 34])
-async def test_whoever_is_told_to_stop_leaves_no_request_under_way(fetching: Fetching, turns: int) -> None:
+async def test_a_cancelled_update_leaves_no_request_under_way(fetching: Fetching, turns: int) -> None:
     gateway, before = Gateway(Shakable()), asyncio.all_tasks()
     fetching.hangs_at = 3
     applying = asyncio.create_task(gateway.applier.apply(fetching.manifest, fetching.fetch, fetching.open))

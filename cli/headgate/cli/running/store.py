@@ -9,10 +9,10 @@ from typing import Any, NamedTuple, TypeVar
 
 import click
 
-from headgate.cli.terminal.collector import uncollected
 from headgate.cli.terminal.errors import Unreachable
 from headgate.cli.up.data_dir import read_state
 from headgate.common.service.settings import load_settings
+from headgate.common.service.uncollected import uncollected
 from headgate.common.stores.opening import Stores
 from headgate.common.stores.settings import StoreSettings
 from headgate.operations.connection import ANSWER_S, connected

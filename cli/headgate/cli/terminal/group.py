@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from headgate.cli.terminal.collector import uncollected
+from headgate.common.service.uncollected import uncollected
 
 COMMANDS = "headgate.cli.commands"
 

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from headgate.cli.terminal.collector import uncollected
+from headgate.common.service.uncollected import uncollected
 
 
 class Progress:

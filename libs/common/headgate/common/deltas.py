@@ -17,7 +17,7 @@ import re
 from datetime import datetime
 from enum import StrEnum
 from functools import lru_cache
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import msgspec
 from pydantic import AwareDatetime, BaseModel, ConfigDict
@@ -183,6 +183,22 @@ class Author(NamedTuple):
     """When, as the API server noted it."""
 
 
+_Model = TypeVar("_Model", bound=BaseModel)
+
+
+def trusted(model: type[_Model], fields: dict[str, Any]) -> _Model:
+    """Make a model of values that are known to be right: of all fields, in their order.
+
+    Validation takes four times as long, and `model_construct` three times.
+    """
+    made: _Model = object.__new__(model)
+    _set_attribute(made, "__dict__", fields)
+    _set_attribute(made, "__pydantic_fields_set__", set(fields))
+    _set_attribute(made, "__pydantic_extra__", None)
+    _set_attribute(made, "__pydantic_private__", None)
+    return made
+
+
 class Delta(BaseModel):
     """One change of one object."""
 
@@ -235,12 +251,7 @@ class Delta(BaseModel):
             "sequence": sequence,
             "traceparent": traceparent,
         }
-        delta = cls.__new__(cls)
-        _set_attribute(delta, "__dict__", fields)
-        _set_attribute(delta, "__pydantic_fields_set__", _FIELDS.copy())
-        _set_attribute(delta, "__pydantic_extra__", None)
-        _set_attribute(delta, "__pydantic_private__", None)
-        return delta
+        return trusted(cls, fields)
 
     @property
     def message_id(self) -> str:
@@ -251,9 +262,6 @@ class Delta(BaseModel):
     def body(self) -> bytes:
         """The object in JSON; empty for a deletion."""
         return b"" if self.object is None else msgspec.json.encode(self.object)
-
-
-_FIELDS = set(Delta.model_fields)
 
 
 class EncodedDelta(NamedTuple):

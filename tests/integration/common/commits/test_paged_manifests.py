@@ -105,7 +105,7 @@ def change_of(before: TableImage, after: TableImage, revision: int = 1) -> Revis
     return RevisionChange(manifest(revision, before.chunks()), new)
 
 
-async def test_revisions_are_read_back_by_whoever_comes(opener: Opener) -> None:
+async def test_another_process_reads_revisions_back(opener: Opener) -> None:
     store, first = opener(), large_table()
     second = changed(first, 1)
     pointer = await commit_first(store, first)

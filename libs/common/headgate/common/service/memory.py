@@ -14,8 +14,9 @@ and closed transports leave.
 import asyncio
 import gc
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+
+from headgate.common.service.uncollected import uncollected
 
 GROWING = (50_000, 1_000, 1_000)
 """Allocations before a young collection (default 700), young ones before a middle, middle ones before a full one."""
@@ -31,21 +32,6 @@ GROWS_S = 600.0
 def expect_growth() -> None:
     """Make young collections only, and few: before the world, or a table, is read for the first time."""
     gc.set_threshold(*GROWING)
-
-
-@contextmanager
-def uncollected() -> Iterator[None]:
-    """Make no collections within: of what is all for long, as a table that is read before anything is served.
-
-    The heap is to be frozen within, too, as the first collection behind it looks at all that was made.
-    """
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def freeze_heap(*, collects: bool = True) -> None:
@@ -68,12 +54,9 @@ async def freeze_after(first: Callable[[], bool], *later: Callable[[], bool]) ->
     is frozen: the statuses of all objects wait for a while. Never returns, as what runs beside it does not.
     """
     with uncollected():
-        has_come = await _comes(first, time.monotonic() + GROWS_S)
-        if has_come:
-            freeze_heap(collects=False)
-    if not has_come:
-        await _comes(first)
-        freeze_heap(collects=False)
+        await _comes(first, time.monotonic() + GROWS_S)
+    await _comes(first)
+    freeze_heap(collects=False)
     for moment in later:
         grows_until, next_at = time.monotonic() + GROWS_S, 0.0
         while not moment():
@@ -86,9 +69,8 @@ async def freeze_after(first: Callable[[], bool], *later: Callable[[], bool]) ->
     await asyncio.Event().wait()
 
 
-async def _comes(moment: Callable[[], bool], until: float = float("inf")) -> bool:
+async def _comes(moment: Callable[[], bool], until: float = float("inf")) -> None:
     while not moment():
         if time.monotonic() >= until:
-            return False
+            return
         await asyncio.sleep(_LOOK_S)
-    return True

@@ -5,7 +5,7 @@ SHA-256 of its content; a stored manifest names the pages in place of thousands 
 chunk and one page. How names are spread over pages depends on the names alone, so that equal tables have equal pages.
 
 Rejected: manifests that say what they change of an earlier one. Each would need those before it for as long as it is
-kept, and whoever reads one would read all of them.
+kept, and a reader of one would read all of them.
 """
 
 import hashlib

@@ -12,9 +12,9 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Ite
 from contextlib import aclosing, nullcontext
 
 from headgate.common.errors import HeadgateError
-from headgate.common.service import memory
 from headgate.common.service.tasks import cancel
 from headgate.common.service.telemetry import span_from
+from headgate.common.service.uncollected import uncollected
 from headgate.common.snapshot import ChunkName, Manifest, Version, open_chunk
 from headgate.gateway.errors import TableRefused
 from headgate.gateway.following.last_good import StoredTable
@@ -105,7 +105,7 @@ class TableApplier:
         Raises:
             HeadgateError: it cannot be fetched or compiled; what was served still is.
         """
-        with memory.uncollected() if self.manifest is None else nullcontext():
+        with uncollected() if self.manifest is None else nullcontext():
             await self._apply(manifest, fetch, opened)
 
     async def _apply(self, manifest: Manifest, fetch: Fetch, opened: Open) -> None:

@@ -155,8 +155,8 @@ def index_hosts(
 ) -> Steps[HostIndex[T]]:
     """Return the index of these in steps; only the `touched` names are in or out of it that were not so before.
 
-    Nothing is done for each name that is not touched. Of those that are, wildcards of any depth and patterns count, and
-    others may be left out.
+    It looks at the touched names only. Of them it has to be given wildcards of any depth and patterns; others may be
+    left out.
     """
     deep = before.deep
     for name in {name for name in touched if name.startswith(b"**.")}:

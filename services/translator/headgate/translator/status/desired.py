@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
+from headgate.common.deltas import trusted
 from headgate.common.problems import Problem, Severity, worst
 from headgate.common.resources import ObjectRef
 from headgate.common.snapshot import Version
@@ -21,7 +22,6 @@ from headgate.common.status import (
     StatusCondition,
     StatusUpdate,
     shorten,
-    trusted,
 )
 from headgate.common.table import DEFAULT_TABLE
 from headgate.translator.serving.fleet import Fleet

@@ -2,7 +2,7 @@
 
 What was posted is read from the board and followed there, so that a restarted translator posts only differences, and
 one of two posts nothing that the other has posted. Nothing is lost while the board is away: the last wish of each
-object waits. Statuses go to the board some hundred at a time (decision 0088).
+object waits. The board gets up to 64 statuses at a time (decision 0088).
 """
 
 import asyncio
