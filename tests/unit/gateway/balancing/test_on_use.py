@@ -14,7 +14,7 @@ from headgate.common.table_image import TableImage, encode_entry
 from headgate.gateway.balancing.upstream import UpstreamBalancer
 from headgate.gateway.model.connection import PLAIN as PLAIN_SPEC
 from headgate.gateway.table.compiler import TableCompiler
-from headgate.gateway.table.encoded_upstream import read_plain
+from headgate.gateway.table.encoded.upstream import read_plain
 from headgate.gateway.table.names import is_name
 
 KEY = "c1/default/web:80"

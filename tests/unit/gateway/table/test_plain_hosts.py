@@ -15,7 +15,7 @@ from headgate.common.table_image import TableImage, encode_entry
 from headgate.gateway.model.steps import finish
 from headgate.gateway.table.backends import Holders
 from headgate.gateway.table.compile import CompiledHost, compile_host, no_plugins
-from headgate.gateway.table.encoded_host import read_plain_host
+from headgate.gateway.table.encoded.host import read_plain_host
 from headgate.gateway.tls.policy import TlsPolicies
 
 PATHS = ("/", "/a", "/a/", "/a/b", "/%41", "/%c3%bc", "", "/ä")

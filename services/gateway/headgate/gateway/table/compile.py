@@ -20,7 +20,7 @@ from headgate.gateway.proxy.seam import NeedsBody
 from headgate.gateway.table.backends import Holders, MakeHooks, bind_route
 from headgate.gateway.table.chunks import STEP_BYTES, FindPrevious
 from headgate.gateway.table.conditions import and_body
-from headgate.gateway.table.encoded_host import PlainHost, decode_route, read_plain_host, split_host
+from headgate.gateway.table.encoded.host import PlainHost, decode_route, read_plain_host, split_host
 from headgate.gateway.table.match import (
     Index,
     PathRule,

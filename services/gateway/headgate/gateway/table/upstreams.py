@@ -22,7 +22,7 @@ from headgate.gateway.model.steps import Steps, finish
 from headgate.gateway.table.backends import Holders
 from headgate.gateway.table.chunks import FindPrevious, Previous, decode_entry
 from headgate.gateway.table.connections import connection_spec, hop_specs
-from headgate.gateway.table.encoded_upstream import (
+from headgate.gateway.table.encoded.upstream import (
     SMALL,
     EncodedUpstream,
     PlainUpstream,

@@ -13,7 +13,7 @@ from headgate.common.errors import DecodeError
 from headgate.common.plugins.route_fields import plugins_as_fields
 from headgate.common.table import PathType, Route, Unmatched, VirtualHost
 from headgate.common.table.hosts import MAX_HOST_PATTERN, HostKey, is_pattern
-from headgate.gateway.table.encoded_upstream import EncodedProvenance
+from headgate.gateway.table.encoded.upstream import EncodedProvenance
 
 
 class _PlainPath(msgspec.Struct, forbid_unknown_fields=True, gc=False):
