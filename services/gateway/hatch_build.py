@@ -48,6 +48,7 @@ PLUGINS = (
     "kit/key_reader",
     "kit/patterns",
     "runtime/answer_run",
+    "runtime/backend_stage",
     "runtime/chain",
     "runtime/chosen_upstream",
     "runtime/consumer_chain",

@@ -1,7 +1,8 @@
 """Questions about plans on a real NATS server: who answers them, how many at once, and what becomes of late ones."""
 
 import asyncio
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import pytest
@@ -19,10 +20,10 @@ PLANNED = encode(PlanAnswer(outcome=PlanOutcome.PLANNED, detail="made"))
 
 
 @asynccontextmanager
-async def answering(*planners: Planner) -> AsyncIterator[Bus]:
+async def answering(*planners: Planner, clock: Callable[[], float] = time.monotonic) -> AsyncIterator[Bus]:
     """Answer by several translators of one table."""
     async with real_bus() as (_, bus):
-        running = [asyncio.create_task(PlanAnswering(bus, "t", plan).run()) for plan in planners]
+        running = [asyncio.create_task(PlanAnswering(bus, "t", plan, clock).run()) for plan in planners]
         await asyncio.sleep(0)
         await bus.nc.flush()
         try:
@@ -71,13 +72,31 @@ async def test_questions_are_answered_one_after_the_other_and_too_many_are_told_
         assert outcomes.count(PlanOutcome.PLANNED) == 4
 
 
+class Clock:
+    """Stands still, and says when it was looked at so often."""
+
+    def __init__(self, looks: int) -> None:
+        self.now = 0.0
+        self.was_asked = asyncio.Event()
+        self._looks = looks
+
+    def __call__(self) -> float:
+        self._looks -= 1
+        if self._looks == 0:
+            self.was_asked.set()
+        return self.now
+
+
 async def test_a_question_that_waited_for_too_long_is_not_planned(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bus_planning, "ANSWER_S", 0.2)
-    slow = Planning()
-    async with answering(slow.plan) as bus:
-        asking = [asyncio.create_task(ask_for_plan(bus, "t", BASIS, b"")) for _ in range(3)]
-        for found in await asyncio.gather(*asking, return_exceptions=True):
-            assert isinstance(found, NoAnswer)
+    slow, clock = Planning(), Clock(looks=4)  # when each came, and when the first had its turn
+    async with answering(slow.plan, clock=clock) as bus:
+        with monkeypatch.context() as impatient:
+            impatient.setattr(bus_planning, "ANSWER_S", 0.2)
+            asking = [asyncio.create_task(ask_for_plan(bus, "t", BASIS, b"")) for _ in range(3)]
+            for found in await asyncio.gather(*asking, return_exceptions=True):
+                assert isinstance(found, NoAnswer)
+        await asyncio.wait_for(clock.was_asked.wait(), 30)
+        clock.now += 2 * bus_planning.ANSWER_S
         slow.goes_on.set()
         assert (await ask_for_plan(bus, "t", BASIS, b"later")).outcome is PlanOutcome.PLANNED
         assert [question for _, question in slow.asked] == [b"", b"later"]

@@ -60,6 +60,38 @@ async def test_a_chunk_that_is_named_while_garbage_is_sought_stays(late: int, mo
         assert await content_of(store, name_of(chunk("new"))) == chunk("new").content
 
 
+async def test_a_chunk_that_is_named_between_two_collectors_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One dooms it and looks whether it is named, it is committed, and another dooms it again."""
+    async with running() as (server, _, store), linked(server.target) as early, linked(server.target) as late:
+        first = await commit(store, Version(1, 1), None)
+        await store.put_chunks([chunk("new")])
+        is_named, is_dropping = asyncio.Event(), asyncio.Event()
+        run_early, early_turns, run_late, late_turns = early.run, itertools.count(1), late.run, itertools.count(1)
+        others: list[asyncio.Task[int]] = []
+
+        async def run_first(*given: Any) -> Any:
+            if next(early_turns) == _DROPS:
+                others.append(asyncio.create_task(RedisSnapshotStore(late, 0.0).collect_garbage("default", [])))
+                await is_dropping.wait()
+            return await run_early(*given)
+
+        async def run_second(*given: Any) -> Any:
+            turn = next(late_turns)
+            if turn == _DOOMS:
+                await store.commit(manifest(Version(1, 2), chunk("new")), first)
+            elif turn == _DROPS:
+                is_dropping.set()
+                await is_named.wait()
+            return await run_late(*given)
+
+        monkeypatch.setattr(early, "run", run_first)
+        monkeypatch.setattr(late, "run", run_second)
+        assert await RedisSnapshotStore(early, 0.0).collect_garbage("default", []) == 0
+        is_named.set()
+        assert await others[0] == 0
+        assert await content_of(store, name_of(chunk("new"))) == chunk("new").content
+
+
 @pytest.mark.parametrize("counts_on_it", ["missing", "put_chunks"])
 async def test_a_chunk_that_somebody_counts_on_while_garbage_is_sought_stays(
     counts_on_it: str, monkeypatch: pytest.MonkeyPatch

@@ -57,15 +57,16 @@ async def ask_for_plan(bus: Bus, table: str, basis: PlanBasis, question: bytes) 
 class PlanAnswering:
     """Answers questions about a table one after the other, for as long as `run` runs."""
 
-    def __init__(self, bus: Bus, table: str, plan: Planner) -> None:
+    def __init__(self, bus: Bus, table: str, plan: Planner, clock: Callable[[], float] = time.monotonic) -> None:
         """Prepare.
 
         Args:
             bus: where the questions come from.
             table: whose translator this is.
             plan: returns an encoded answer; does not raise.
+            clock: gives seconds.
         """
-        self._bus, self._table, self._plan = bus, table, plan
+        self._bus, self._table, self._plan, self._clock = bus, table, plan, clock
         self._turn = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -84,13 +85,13 @@ class PlanAnswering:
         if len(self._tasks) >= _MAX_WAITING:
             await self._respond(message, encode(PlanAnswer(outcome=PlanOutcome.BUSY, detail="others are asking")))
             return
-        task = asyncio.create_task(self._answer(message, time.monotonic()))
+        task = asyncio.create_task(self._answer(message, self._clock()))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def _answer(self, message: Msg, asked_at_s: float) -> None:
         async with self._turn:
-            if time.monotonic() - asked_at_s > ANSWER_S:
+            if self._clock() - asked_at_s > ANSWER_S:
                 return  # the command has given up
             try:
                 basis = read_basis(message.headers or {})

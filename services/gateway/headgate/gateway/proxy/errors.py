@@ -44,4 +44,12 @@ def phrase(status: int) -> str:
     return _PHRASES.get(status, "Unknown")
 
 
+def status_line(status: int) -> bytes:
+    """First line of an answer with this status, with its CRLF."""
+    return _STATUS_LINES.get(status) or b"HTTP/1.1 %d Unknown\r\n" % status
+
+
 _PHRASES: Final[dict[int, str]] = {status.value: status.phrase for status in HTTPStatus}
+_STATUS_LINES: Final[dict[int, bytes]] = {
+    status: b"HTTP/1.1 %d %b\r\n" % (status, text.encode()) for status, text in _PHRASES.items()
+}

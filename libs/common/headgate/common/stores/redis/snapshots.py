@@ -6,7 +6,8 @@
     {headgate}:news:<table>           stream  the pointer at every commit, and the change if it is small: what
                                               readers wait for
     {headgate}:tables                 set     tables that were ever committed
-    {headgate}:doomed                 set     chunks that are about to be dropped, unless somebody counts on them
+    {headgate}:doomed                 set     chunks that are about to be dropped, unless somebody counts on them, and
+                                              the token of the collector that drops them
 
 A commit is one script, so one step: it compares the pointer, makes sure that the new chunks are there, stores the
 manifest, moves the pointer and says so in the stream.
@@ -21,6 +22,7 @@ have a greater epoch; the script refuses any other.
 import asyncio
 import logging
 import random
+import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
 from datetime import UTC, datetime
@@ -115,12 +117,15 @@ for _, digest in ipairs(ARGV) do redis.call('SADD', KEYS[1], digest) end
 """)
 
 _DROP = Script("""
+if redis.call('SREM', KEYS[1], ARGV[1]) == 0 then return 0 end
 local dropped = 0
-for _, digest in ipairs(ARGV) do
-  if redis.call('SREM', KEYS[1], digest) == 1 then dropped = dropped + redis.call('HDEL', KEYS[2], digest) end
+for i = 2, #ARGV do
+  if redis.call('SREM', KEYS[1], ARGV[i]) == 1 then dropped = dropped + redis.call('HDEL', KEYS[2], ARGV[i]) end
 end
 return dropped
 """)
+"""Drops nothing for a collector that is not the last to have doomed: it may have looked before somebody counted on a
+chunk that the last one has doomed again."""
 
 
 class _Known(NamedTuple):
@@ -302,12 +307,13 @@ class RedisSnapshotStore:
         idle = self._unused.find_idle(chunks - self._named.digests())
         if not idle:
             return dropped
-        await self._link.run(_DOOM, [DOOMED], *idle)
+        token = secrets.token_hex(8)
+        await self._link.run(_DOOM, [DOOMED], token, *idle)
         # Who counts on a chunk from now on takes it from the doomed; who did before has a manifest by now, or none yet.
         await self._learn_named()
         named = self._named.digests()
         unnamed = [digest for digest in idle if digest not in named]
-        dropped += int(await self._link.run(_DROP, [DOOMED, CHUNKS], *unnamed))
+        dropped += int(await self._link.run(_DROP, [DOOMED, CHUNKS], token, *unnamed))
         self._unused.forget(idle)
         return dropped
 

@@ -9,25 +9,60 @@ Values are text of the bytes 0 to 255, as they stand on the wire (ISO 8859-1).
 """
 
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from headgate.common.plugins.fields import HEADER_NAME, checked_name, checked_value
+from headgate.common.plugins.fields import HEADER_NAME, checked_name, checked_value, is_reserved
+from headgate.gateway.proxy.heads.grammar import is_printable
 
 if TYPE_CHECKING:
     from headgate.gateway.proxy.heads.shape import Shape
 
 
-@lru_cache(4096)
-def _key(name: str) -> bytes:
-    """Return what a field of this name begins with, behind the line before; for what is no name what is nowhere."""
-    return b"\n%b:" % name.lower().encode() if HEADER_NAME.fullmatch(name) else b"\n\n"
+_REMEMBERED: Final = 4096
+"""Names; configurations have them, and templates may make some of what a client sends."""
 
 
-@lru_cache(4096)
-def _begin(name: str) -> bytes:
-    """Return what the line of a field that is set begins with. Raises BadHeader."""
-    return b"%b: " % checked_name(name).encode()
+_UNWRITABLE: Final = b"\n"
+"""Stands for a value that has characters above U+00FF, and is as wrong."""
+
+
+class _Name:
+    """How fields of one name are found and written."""
+
+    __slots__ = ("_begin", "_name", "key")
+
+    def __init__(self, name: str) -> None:
+        is_name = HEADER_NAME.fullmatch(name) is not None
+        self._name = name
+        self.key = b"\n%b:" % name.lower().encode() if is_name else b"\n\n"
+        """What a field begins with, behind the line before; for what is no name what is nowhere."""
+        self._begin = b"%b: " % name.encode() if is_name and not is_reserved(name) else b""
+        """What a line begins with; nothing where plugins may not write one."""
+
+    def line(self, value: str) -> bytes:
+        """Write a field. Raises BadHeader."""
+        if not self._begin:
+            checked_name(self._name)
+        try:
+            written = value.strip(" \t").encode("latin-1")
+        except UnicodeEncodeError:
+            written = _UNWRITABLE
+        if not is_printable(written):
+            # `checked_value` alone would do, but is interpreted, and nearly all values are printable ASCII.
+            written = checked_value(value).encode("latin-1")
+        return b"%b%b\r\n" % (self._begin, written)
+
+
+_NAMES: Final[dict[str, _Name]] = {}
+
+
+def _known(name: str) -> _Name:
+    known = _NAMES.get(name)
+    if known is None:
+        if len(_NAMES) >= _REMEMBERED:
+            _NAMES.clear()
+        known = _NAMES[name] = _Name(name)
+    return known
 
 
 class Headers:
@@ -35,24 +70,23 @@ class Headers:
 
     __slots__ = ("_added", "_folded", "_lines", "_shape")
 
-    def __init__(self, pairs: Iterable[tuple[str, str]] = ()) -> None:
-        self._lines = b""
+    def __init__(self, pairs: Iterable[tuple[str, str]] = (), lines: bytes = b"", shape: "Shape | None" = None) -> None:
+        """Take pairs of names and values, or lines as `from_lines` has them."""
+        self._lines = lines
         self._folded: bytes | None = None
         """The lines in lower case behind a line feed, made when they are first searched: every field has one before."""
-        self._shape: Shape | None = None
+        self._shape = shape
         """Has the names that the lines began with; None where they are not known."""
-        self._added: list[bytes] = []
-        """Keys of those that came to them."""
-        for name, value in pairs:
-            self.add(name, value)
+        self._added: list[bytes] | None = None
+        """Keys of those that came to them, if any did."""
+        if pairs:
+            for name, value in pairs:
+                self.add(name, value)
 
-    @classmethod
-    def from_lines(cls, lines: bytes, shape: "Shape | None" = None) -> "Headers":
+    @staticmethod
+    def from_lines(lines: bytes, shape: "Shape | None" = None) -> "Headers":
         """Take over lines that were checked, each `Name: value` with its CRLF, and a shape that has all their names."""
-        headers = cls()
-        headers._lines = lines
-        headers._shape = shape
-        return headers
+        return Headers((), lines, shape)
 
     def to_lines(self) -> bytes:
         """Return the lines, each with its CRLF."""
@@ -60,7 +94,7 @@ class Headers:
 
     def get(self, name: str, default: str | None = None) -> str | None:
         """Return a field's value; of several all, joined by `, `."""
-        key = _key(name)
+        key = _known(name).key
         at = self._find(key, 0)
         if at < 0:
             return default
@@ -69,7 +103,7 @@ class Headers:
 
     def get_all(self, name: str) -> list[str]:
         """Return the values of all fields of a name, in their order."""
-        key = _key(name)
+        key = _known(name).key
         values = []
         at = self._find(key, 0)
         while at >= 0:
@@ -80,11 +114,11 @@ class Headers:
 
     def set(self, name: str, value: str) -> None:
         """Put one field in the place of all that have this name. Raises BadHeader."""
-        line = _line(name, value)
-        key = _key(name)
-        at = self._find(key, 0)
+        known = _known(name)
+        line = known.line(value)
+        at = self._find(known.key, 0)
         if at < 0:
-            self._append(line, key)
+            self._append(line, known.key)
             return
         lines = self._lines
         after = self._without(name, lines.index(b"\n", at) + 1)
@@ -92,7 +126,14 @@ class Headers:
 
     def add(self, name: str, value: str) -> None:
         """Append a field; others of its name stay. Raises BadHeader."""
-        self._append(_line(name, value), _key(name))
+        known = _known(name)
+        self._append(known.line(value), known.key)
+
+    def set_default(self, name: str, value: str) -> None:
+        """Append a field, unless there is one of its name. Raises BadHeader."""
+        known = _known(name)
+        if self._find(known.key, 0) < 0:
+            self._append(known.line(value), known.key)
 
     def set_lines(self, names: Iterable[str], prefix: bytes, lines: bytes) -> None:
         """Put checked lines, each with its CRLF, in the place of all fields that have these names.
@@ -111,7 +152,7 @@ class Headers:
 
     def remove(self, name: str) -> bool:
         """Take all fields of a name away; tell whether there were any."""
-        if self._find(_key(name), 0) < 0:
+        if self._find(_known(name).key, 0) < 0:
             return False
         self._write(self._without(name, 0))
         return True
@@ -139,14 +180,14 @@ class Headers:
 
     def has_any(self, prefix: bytes) -> bool:
         """Tell whether the name of any field begins so; in lower case."""
-        beginning = b"\n" + prefix
-        shape = self._shape
-        if shape is not None and not shape.names.has_any(beginning) and not self._has_added(beginning):
+        shape, added = self._shape, self._added
+        is_known_to_lack = shape is not None and not shape.names.has_any(prefix)
+        if is_known_to_lack and (added is None or not self._has_added(b"\n" + prefix)):
             return False
-        return self._find_in_lines(beginning, 0) >= 0
+        return self._find_in_lines(b"\n" + prefix, 0) >= 0
 
     def __contains__(self, name: str) -> bool:
-        return self._find(_key(name), 0) >= 0
+        return self._find(_known(name).key, 0) >= 0
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
         for line in self._lines.decode("latin-1").split("\r\n")[:-1]:
@@ -168,7 +209,8 @@ class Headers:
 
     def _has_added(self, beginning: bytes) -> bool:
         """Tell whether a line may have been added that begins so, or with what `beginning` begins with."""
-        return any(key.startswith(beginning) or beginning.startswith(key) for key in self._added)
+        added = self._added
+        return added is not None and any(key.startswith(beginning) or beginning.startswith(key) for key in added)
 
     def _find_in_lines(self, key: bytes, start: int) -> int:
         folded = self._folded
@@ -183,7 +225,7 @@ class Headers:
 
     def _without(self, name: str, start: int) -> bytes:
         """Return the lines from a line's beginning on without those of a name."""
-        key = _key(name)
+        key = _known(name).key
         kept = []
         at = self._find(key, start)
         while at >= 0:
@@ -195,18 +237,15 @@ class Headers:
 
     def _append(self, lines: bytes, key: bytes) -> None:
         """Append lines that begin with a key, all of them."""
-        self._lines += lines
+        self._lines = self._lines + lines  # `+=` on bytes is not compiled
         if self._shape is not None:
-            self._added.append(key)
+            if self._added is None:
+                self._added = [key]
+            else:
+                self._added.append(key)
         if self._folded is not None:
             self._folded += lines.lower()
 
     def _write(self, lines: bytes) -> None:
         self._lines = lines
         self._folded = None
-
-
-def _line(name: str, value: str) -> bytes:
-    # As `checked_value` does, without the call of interpreted code that it costs.
-    checked = value.strip(" \t") if value.isascii() and value.isprintable() else checked_value(value)
-    return b"%b%b\r\n" % (_begin(name), checked.encode("latin-1"))

@@ -24,7 +24,7 @@ from headgate.gateway.plugins.interface.sources import (
     collect,
 )
 from headgate.gateway.proxy.errors import BodyTooLarge
-from headgate.gateway.proxy.heads.grammar import HOST, TOKEN
+from headgate.gateway.proxy.heads.grammar import HOST, TOKEN, is_visible
 from headgate.gateway.proxy.heads.own import error_text, printable
 from headgate.gateway.proxy.heads.paths import has_dot_segments
 
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 _NONE: frozenset[object] = frozenset()
 _NO_CLAIMS: Mapping[bytes, bytes] = MappingProxyType({})
-_COMMON_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"})
 DOT_SEGMENTS = "the path has got dot segments by a rewrite"
 _METHOD = re.compile(TOKEN.decode() + "++")
 _BAD_ID = "the request id is empty, or has characters that are no visible ASCII"
@@ -46,7 +45,10 @@ _NO_BODY = NoBody()
 
 def _is_id(text: str) -> bool:
     """Tell whether a text is visible ASCII, at least a character of it."""
-    return text.isascii() and text.isprintable() and " " not in text and text != ""
+    try:
+        return text != "" and is_visible(text.encode("latin-1"))
+    except UnicodeEncodeError:
+        return False
 
 
 def _gained_dot_segments(before: str, after: str) -> bool:
@@ -59,6 +61,7 @@ class Request:
 
     __slots__ = (
         "_given_id",
+        "_given_method",
         "_source",
         "_wire",
         "authority",
@@ -131,6 +134,7 @@ class Request:
         """The client sent the id; otherwise the gateway made it."""
         self.http_version = http_version
         """That the client speaks: `1.0`, `1.1` or `2`."""
+        self._given_method = method
         self.method = method
         self.scheme = scheme
         """`http` or `https`: what the client spoke, or what a trusted proxy says that it did."""
@@ -179,7 +183,7 @@ class Request:
         self.upstream_address = ""
         """`address:port` of the endpoint that was asked last; known when the request has ended."""
         self.upstream_head = b""
-        """Lines of the upstream's answer's head as they came."""
+        """Header lines of the upstream's answer as they came."""
         self.response: Response | None = None
         """The answer, from when there is one until the request has ended."""
         self.final_status = 0
@@ -213,7 +217,7 @@ class Request:
 
     def fault_of_changes(self) -> str:
         """Say the same of what plugins have changed since it was made: the rest was checked when it was read."""
-        if self.upstream_host is not None or self.method not in _COMMON_METHODS or self.is_target_changed:
+        if self.upstream_host is not None or self.method is not self._given_method or self.is_target_changed:
             return self.fault()
         return "" if self.id is self._given_id or _is_id(self.id) else _BAD_ID
 
@@ -259,8 +263,7 @@ class Request:
 
     def upstream_headers(self) -> Headers:
         """Return the headers of the upstream's answer as they came."""
-        head = self.upstream_head
-        return Headers.from_lines(head[head.index(b"\n") + 1 :]) if head else Headers()
+        return Headers.from_lines(self.upstream_head)
 
     async def read_body(self, limit: int) -> bytes:
         """Return the whole body, waiting for it if need be; then it is sent from memory.

@@ -4,6 +4,7 @@ Answers of the upstream, of plugins and of the gateway itself go the same way.
 """
 
 import asyncio
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 from headgate.gateway.plugins.interface.errors import PluginFailed
@@ -11,15 +12,15 @@ from headgate.gateway.plugins.interface.headers import Headers
 from headgate.gateway.plugins.interface.messages import Request, Response
 from headgate.gateway.plugins.interface.plugin import BodyFilter
 from headgate.gateway.plugins.interface.sources import BodyStream
+from headgate.gateway.plugins.runtime.chain import Chain
 from headgate.gateway.plugins.runtime.hook_wait import HookWait
 from headgate.gateway.plugins.runtime.streamed_answer import StreamedAnswer
-from headgate.gateway.proxy.errors import BodyTooLarge, BuffersFull, phrase
+from headgate.gateway.proxy.errors import BodyTooLarge, BuffersFull, status_line
 from headgate.gateway.proxy.exchange.buffers import BUFFERS_FULL
 from headgate.gateway.proxy.heads.head import AnswerHead
 from headgate.gateway.proxy.heads.own import id_line
 
 if TYPE_CHECKING:
-    from headgate.gateway.plugins.runtime.backend_stage import Chain
     from headgate.gateway.proxy.exchange.exchange import Exchange
 
 _PIECES_PER_S = 8
@@ -29,7 +30,7 @@ _PIECES_PER_S = 8
 class AnswerRun:
     """The answer to one request."""
 
-    def __init__(self, chain: "Chain", exchange: "Exchange", request: Request, wait: HookWait) -> None:
+    def __init__(self, chain: Chain, exchange: "Exchange", request: Request, wait: HookWait) -> None:
         self._chain = chain
         self._exchange = exchange
         self._request = request
@@ -37,8 +38,8 @@ class AnswerRun:
         self._filter: BodyFilter | None = None
         self._came: AnswerHead | None = None
         """The head of the upstream's answer."""
-        self._came_fields = b""
-        """Its lines but the first."""
+        self._came_lines = b""
+        """Its lines as they came."""
         self._response: Response | None = None
         """The answer, once its head is on its way."""
         self.has_begun = False
@@ -70,12 +71,12 @@ class AnswerRun:
     def begin(self, answer: AnswerHead, payload: bytes, *, bodiless: bool, done: bool, trailers: bytes) -> None:
         """Take the head of the upstream's answer, with what is there of its body."""
         lines = answer.lines
-        self._came, self._came_fields = answer, lines[lines.index(b"\n") + 1 :]
+        self._came, self._came_lines = answer, lines
         self._request.upstream_status = answer.status
         self._request.upstream_head = lines
         response = Response(
             answer.status,
-            Headers.from_lines(self._came_fields, answer.lines_shape),
+            Headers.from_lines(lines, answer.lines_shape),
             # One with trailers streams, so that these go on behind it.
             payload if done and not bodiless and not trailers else None,
             from_upstream=True,
@@ -122,9 +123,13 @@ class AnswerRun:
         if pending is None:
             self._send_head(response)
         else:
-            self._is_held = True
-            self._exchange.pause_upstream()
-            self._wait.wait(pending, lambda _: self._send_head(response))
+            self._hold_for(pending, response)
+
+    def _hold_for(self, pending: Awaitable[None], response: Response) -> None:
+        """Hold the answer until a hook has ended."""
+        self._is_held = True
+        self._exchange.pause_upstream()
+        self._wait.wait(pending, lambda _: self._send_head(response))
 
     def _send_head(self, response: Response) -> None:
         exchange = self._exchange
@@ -136,15 +141,12 @@ class AnswerRun:
             response.explain()
         self._response = response
         headers, came = response.headers, self._came
-        answer = AnswerHead(response.status, 1)
-        names_request = response.from_upstream or headers.has_any(b"x-request-id:")
-        answer.lines = b"HTTP/1.1 %d %b\r\n%b%b" % (
-            response.status,
-            phrase(response.status).encode(),
-            headers.to_lines(),
-            b"" if names_request else id_line(exchange.request_id),
-        )
-        if came is not None and came.has_date and came.has_server and headers.to_lines().startswith(self._came_fields):
+        lines = headers.to_lines()
+        answer = AnswerHead(response.status, status_line(response.status))
+        answer.lines = lines
+        if not (response.from_upstream or headers.has_any(b"x-request-id:")):
+            answer.lines += id_line(exchange.request_id)
+        if came is not None and came.has_date and came.has_server and lines.startswith(self._came_lines):
             # Nothing was taken away from the upstream's head, so that it need not be searched.
             answer.has_date = answer.has_server = True
         else:
@@ -325,6 +327,7 @@ class AnswerRun:
             self._timer = None
         self._held = []
         self._close_stream()
-        self._exchange.buffers.release(self._counted)
+        if self._counted:
+            self._exchange.buffers.release(self._counted)
         # Request, answer and run hold each other, and would wait for the collector.
         self._response = None

@@ -8,39 +8,18 @@ request that goes to a fallback begins with the path and the headers that it had
 
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from headgate.gateway.balancing.backends import BackendSet
 from headgate.gateway.balancing.way import Step, Way, choose_way
 from headgate.gateway.plugins.interface.headers import Headers
 from headgate.gateway.plugins.interface.messages import Request, Response
 from headgate.gateway.plugins.interface.plugin import BodyFilter
-from headgate.gateway.plugins.runtime.chain import PluginChain
+from headgate.gateway.plugins.runtime.chain import Chain, Outcome, PluginChain
 from headgate.gateway.plugins.runtime.changed_facts import facts_of
 from headgate.gateway.plugins.runtime.chosen_upstream import ChosenWay
 from headgate.gateway.proxy.exchange.exchange import Exchange
 from headgate.gateway.proxy.hooks import RequestHooks
-
-Outcome = Response | Coroutine[Any, Any, Response | None] | None
-
-
-class Chain(Protocol):
-    """What a request goes through: a `PluginChain`, or several."""
-
-    def on_request(self, request: Request) -> Outcome:
-        """Run the request hooks."""
-
-    def on_response(self, request: Request, response: Response) -> Coroutine[Any, Any, None] | None:
-        """Run the response hooks."""
-
-    def request_filter(self, request: Request) -> BodyFilter | None:
-        """Join the filters for the request's body."""
-
-    def response_filter(self, request: Request, response: Response) -> BodyFilter | None:
-        """Join the filters for the answer's body."""
-
-    def on_finish(self, request: Request, status: int, seconds: float) -> None:
-        """Tell the plugins that the request has ended."""
 
 
 class _Before(NamedTuple):
@@ -70,7 +49,7 @@ class _Ran(NamedTuple):
     step: int
 
 
-class BackendStage:
+class BackendStage(Chain):
     """What one request goes through."""
 
     def __init__(self, chain: PluginChain | None, among: BackendSet, exchange: Exchange, way: Way | None) -> None:

@@ -33,12 +33,43 @@ Part = tuple[int, Plugin[Any]]
 """A plugin with its order."""
 GLOBAL: Final = 1 << 32
 """Added to the orders of plugins that run before those of routes."""
+Outcome = Response | Coroutine[Any, Any, Response | None] | None
+"""Of request hooks: an answer, None to go on, or a coroutine that returns one of the two."""
 RequestHook = Callable[[Request], Response | Awaitable[Response | None] | None]
 _ResponseHook = Callable[[Request, Response], Awaitable[None] | None]
 _BODIES = (bytes, type(None))
 
 
-class PluginChain:
+class Chain:
+    """What a request goes through: a `PluginChain`, or several. A class, not a protocol, as `sides` has it."""
+
+    __slots__ = ()
+
+    def on_request(self, request: Request) -> Outcome:
+        """Run the request hooks."""
+        raise NotImplementedError
+
+    def on_response(self, request: Request, response: Response) -> Coroutine[Any, Any, None] | None:
+        """Run the response hooks, which change `response` in place: None, or a coroutine to wait for."""
+        raise NotImplementedError
+
+    def request_filter(self, request: Request) -> BodyFilter | None:
+        """Join the filters for the request's body; what is there of it as a whole is filtered at once.
+
+        Raises PluginFailed.
+        """
+        raise NotImplementedError
+
+    def response_filter(self, request: Request, response: Response) -> BodyFilter | None:
+        """Join the filters for an answer that is streaming; an answer that is there as a whole is filtered at once."""
+        raise NotImplementedError
+
+    def on_finish(self, request: Request, status: int, seconds: float) -> None:
+        """Tell the plugins that the request has ended."""
+        raise NotImplementedError
+
+
+class PluginChain(Chain):
     """The plugins of one route; immutable."""
 
     __slots__ = (
@@ -107,13 +138,11 @@ class PluginChain:
         """Names of the plugins as they run on requests."""
         return tuple(plugin.name for _, plugin in self._parts)
 
-    def on_request(self, request: Request) -> Response | Coroutine[Any, Any, Response | None] | None:
-        """Run the request hooks: an answer, None, or a coroutine that returns one of the two."""
+    def on_request(self, request: Request) -> Outcome:
+        """Run the request hooks."""
         return self._run_request_hooks(request, 0)
 
-    def _run_request_hooks(
-        self, request: Request, position: int
-    ) -> Response | Coroutine[Any, Any, Response | None] | None:
+    def _run_request_hooks(self, request: Request, position: int) -> Outcome:
         for name, hook in self._request_hooks[position:]:
             position += 1
             try:
@@ -149,16 +178,17 @@ class PluginChain:
             request.unreached = frozenset(plugin for plugin in self._nested if places[plugin] > answering)
 
     def on_response(self, request: Request, response: Response) -> Coroutine[Any, Any, None] | None:
-        """Run the response hooks, which change `response` in place: None, or a coroutine to wait for."""
+        """Run the response hooks."""
         request.response = response
         return self._run_response_hooks(request, response, 0)
 
     def _run_response_hooks(
         self, request: Request, response: Response, position: int
     ) -> Coroutine[Any, Any, None] | None:
+        unreached = request.unreached
         for plugin, hook in self._response_hooks[position:]:
             position += 1
-            if plugin in request.unreached:
+            if unreached and plugin in unreached:
                 continue
             try:
                 pending = hook(request, response)
@@ -186,10 +216,10 @@ class PluginChain:
             await following
 
     def request_filter(self, request: Request) -> BodyFilter | None:
-        """Join the filters for the request's body; what is there of it as a whole is filtered at once.
+        """Join the filters for the request's body."""
+        return self._filter_request(request) if self._request_filters else None
 
-        Raises PluginFailed.
-        """
+    def _filter_request(self, request: Request) -> BodyFilter | None:
         filters = []
         for plugin in self._request_filters:
             try:
@@ -208,9 +238,12 @@ class PluginChain:
         return None
 
     def response_filter(self, request: Request, response: Response) -> BodyFilter | None:
-        """Join the filters for an answer that is streaming; an answer that is there as a whole is filtered at once."""
-        if response.is_bodiless or request.method == "HEAD":
+        """Join the filters for the answer's body."""
+        if not self._response_filters or response.is_bodiless or request.method == "HEAD":
             return None
+        return self._filter_response(request, response)
+
+    def _filter_response(self, request: Request, response: Response) -> BodyFilter | None:
         filters = []
         for plugin in self._response_filters:
             if plugin in request.unreached:

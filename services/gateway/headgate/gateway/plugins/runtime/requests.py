@@ -1,7 +1,7 @@
 """Requests of the proxy as plugins see them."""
 
 import base64
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from headgate.gateway.plugins.interface.headers import Headers
 from headgate.gateway.plugins.interface.messages import Request
@@ -10,6 +10,10 @@ from headgate.gateway.proxy.peer import Peer
 
 if TYPE_CHECKING:
     from headgate.gateway.proxy.exchange.active_request import ActiveRequest
+
+
+_QUESTION_MARK: Final = 0x3F
+"""As a number: bytes are searched for one without an error in between that a text would cost."""
 
 
 def fact_of(peer: Peer, name: str, *, is_client: bool) -> str:
@@ -39,9 +43,12 @@ def request_of(exchange: "ActiveRequest", source: BodySource | None = None, wire
 
     What `wire` knows it has besides.
     """
-    facts = exchange.facts()
-    fields = exchange.fields
-    path, _, query = exchange.target.partition(b"?")
+    fields, origin = exchange.fields, exchange.origin
+    lines, shape = exchange.lines_to_send()
+    path, query = exchange.target, b""
+    if _QUESTION_MARK in path:
+        path, _, query = path.partition(b"?")
+    host, route = fields.host.decode("latin-1"), exchange.route
     length: int | None = 0
     if fields.chunked:
         length = None
@@ -49,22 +56,22 @@ def request_of(exchange: "ActiveRequest", source: BodySource | None = None, wire
         length = fields.content_length
     return Request(
         method=exchange.method.decode("latin-1"),
-        scheme=facts.scheme.decode("latin-1"),
-        host=fields.host.decode("latin-1"),
-        authority=fields.host_line.decode("latin-1"),
-        port=int(exchange.origin.port),
+        scheme="https" if origin.scheme == b"https" else "http",
+        host=host,
+        authority=host if fields.host_line == fields.host else fields.host_line.decode("latin-1"),
+        port=origin.port_number,
         path=path.decode("latin-1"),
         query=query.decode("latin-1"),
-        headers=Headers.from_lines(facts.lines, facts.shape),
-        client=facts.client.decode("latin-1"),
+        headers=Headers.from_lines(lines, shape),
+        client=exchange.client_address,
         request_id=exchange.request_id.decode("latin-1"),
-        route=exchange.route.name if exchange.route is not None else "",
-        upstreams=exchange.route.upstream_label if exchange.route is not None else "",
+        route=route.name if route is not None else "",
+        upstreams=route.upstream_label if route is not None else "",
         content_length=length,
         source=source,
         wire=wire,
         is_id_given=bool(fields.request_id),
-        http_version=exchange.client.version.decode(),
+        http_version=exchange.client.version.decode("latin-1"),
         claims=fields.forwarded,
         forwarded_host=fields.forwarded_host.decode("latin-1"),
     )

@@ -15,8 +15,8 @@ from headgate.gateway.plugins.interface.messages import Response
 from headgate.gateway.plugins.interface.plugin import BodyFilter
 from headgate.gateway.plugins.interface.sources import Answered, Asked
 from headgate.gateway.plugins.runtime.answer_run import AnswerRun
-from headgate.gateway.plugins.runtime.backend_stage import BackendStage, Chain, go_way
-from headgate.gateway.plugins.runtime.chain import PluginChain
+from headgate.gateway.plugins.runtime.backend_stage import BackendStage, go_way
+from headgate.gateway.plugins.runtime.chain import Chain, PluginChain
 from headgate.gateway.plugins.runtime.chosen_upstream import ChosenUpstream
 from headgate.gateway.plugins.runtime.hook_wait import HookWait
 from headgate.gateway.plugins.runtime.requests import fact_of, request_of
@@ -328,8 +328,7 @@ class PluginRun(HookRun):
             return
         if answer.status in _OF_UPSTREAM and self._exchange.pool is not None:
             self._request.upstream_status = answer.status
-        lines = answer.lines
-        response = Response(answer.status, Headers.from_lines(lines[lines.index(b"\n") + 1 :]), body)
+        response = Response(answer.status, Headers.from_lines(answer.lines), body)
         if self.is_refused:
             self._answer.respond_again(response)
         else:

@@ -45,8 +45,7 @@ class SubRequest(Call):
         exchange.finish()
         if self.outcome.done() or answer is None:
             return
-        lines = answer.lines
-        headers = Headers.from_lines(lines[lines.index(b"\n") + 1 :])
+        headers = Headers.from_lines(answer.lines)
         self.outcome.set_result(Response(answer.status, headers, b"".join(self._pieces), from_upstream=True))
 
 

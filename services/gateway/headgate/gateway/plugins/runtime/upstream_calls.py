@@ -114,8 +114,7 @@ class Call(ClientSide):
             # What the proxy says by itself is no answer of the upstream's.
             self._fail(TimeoutError(reason) if answer.status == 504 else ConnectionError(reason))
             return
-        lines = answer.lines
-        headers = Headers.from_lines(lines[lines.index(b"\n") + 1 :])
+        headers = Headers.from_lines(answer.lines)
         if self._trailers:
             _add_status(headers, Headers.from_lines(self._trailers))
         self.outcome.set_result(Response(answer.status, headers, b"".join(self._pieces), from_upstream=True))

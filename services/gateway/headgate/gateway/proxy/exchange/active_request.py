@@ -8,6 +8,7 @@ from headgate.gateway.proxy.sides import ClientSide, Rerouting, SentRequest, Ups
 
 if TYPE_CHECKING:
     from headgate.gateway.proxy.endpoint_pool import EndpointPool
+    from headgate.gateway.proxy.heads.shape import Shape
     from headgate.gateway.proxy.request_source import UpstreamState
     from headgate.gateway.proxy.seam import RouteTarget
 
@@ -73,6 +74,12 @@ class ActiveRequest(SentRequest):
         """Name of its route, for logs; empty: there is none yet."""
         return self.route.name if self.route is not None else ""
 
+    @property
+    def client_address(self) -> str:
+        """Address of the client, the one that trusted proxies name where there are such; a plugin may know better."""
+        facts = self._facts
+        return self.origin.address_text if facts is None else facts.client.decode("latin-1")
+
     def reroute(self, target: bytes, original: tuple[bytes, bytes, bytes], variables: dict[str, object]) -> bool:
         """Take another target, for which a route has to be chosen; False: that was done too often.
 
@@ -94,6 +101,10 @@ class ActiveRequest(SentRequest):
         self._facts = None
         self.target = target
         return True
+
+    def lines_to_send(self) -> "tuple[bytes, Shape | None]":
+        """Give the header lines that an upstream gets, and which shape has all their names, if one is known to."""
+        raise NotImplementedError
 
     def facts(self) -> RequestFacts:
         """Give what routes may look at: the header is the one that an upstream gets."""

@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from headgate.gateway.proxy.errors import FramingError, phrase
+from headgate.gateway.proxy.errors import FramingError, status_line
 from headgate.gateway.proxy.heads.grammar import TOKEN
 from headgate.gateway.proxy.heads.head import AnswerHead
 from headgate.gateway.proxy.heads.reading import read_answer_fields
@@ -22,7 +22,7 @@ def read_cgi_head(head: bytes, max_count: int) -> AnswerHead:
     """
     names: list[bytes] = []
     values: list[bytes] = []
-    status_line = b""
+    status_value = b""
     for line in head.split(b"\n"):
         found = _FIELD.fullmatch(line.removesuffix(b"\r"))
         if found is None:
@@ -30,22 +30,23 @@ def read_cgi_head(head: bytes, max_count: int) -> AnswerHead:
         name: bytes = found[1].lower()
         value: bytes = found[2].rstrip(b"\t ")
         if name == b"status":
-            if status_line:
+            if status_value:
                 raise FramingError("more than one Status")
-            status_line = value
+            status_value = value
         elif name not in _FRAMING:
             names.append(found[1])
             values.append(value)
-    status, text = _read_status(status_line, names)
-    return read_answer_fields(status, text, (tuple(names), tuple(values)), max_count)
+    status, line = _read_status(status_value, names)
+    return read_answer_fields(status, line, (tuple(names), tuple(values)), max_count)
 
 
 def _read_status(line: bytes, names: list[bytes]) -> tuple[int, bytes]:
+    """Return the status that a value says, and the status line for it."""
     if not line:
         status = 302 if any(name.lower() == b"location" for name in names) else 200
-        return status, phrase(status).encode()
+        return status, status_line(status)
     found = _STATUS.fullmatch(line)
     if found is None:
         raise FramingError("malformed Status")
     status = int(found[1])
-    return status, found[2] or phrase(status).encode()
+    return status, b"HTTP/1.1 %d %b\r\n" % (status, found[2]) if found[2] else status_line(status)

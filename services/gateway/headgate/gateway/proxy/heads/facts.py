@@ -11,6 +11,7 @@ from headgate.gateway.proxy.heads.head import RequestFields
 from headgate.gateway.proxy.heads.shape import Shape
 
 _BLANKS: Final = b" \t"
+_QUESTION_MARK: Final = 0x3F
 _ENDING_HERE: Final = frozenset(
     b"connection upgrade te keep-alive proxy-connection proxy-authorization http2-settings "
     b"content-length expect x-request-id".split()
@@ -67,11 +68,12 @@ class RequestFacts:
         """Which shape has all names of the lines; None where that is not known."""
         self.peer = client
         """Address of who is connected, without port: the client, or a trusted proxy."""
-        cut = target.find(b"?")
-        self.path: bytes = target if cut < 0 else target[:cut]
+        self.path: bytes = target
         """As routes are asked for it, without the query."""
-        self.query: bytes = b"" if cut < 0 else target[cut + 1 :]
+        self.query: bytes = b""
         """As sent, without `?`."""
+        if _QUESTION_MARK in target:
+            self.path, _, self.query = target.partition(b"?")
         self.came = _NOTHING
         """The fields as they came, whether they go on or not."""
         self.transport: bytes = scheme
@@ -93,12 +95,6 @@ class RequestFacts:
         """The same with `;` between parameters too."""
         self._cookies: dict[bytes, bytes] | None = None
         self._body_fields: BodyFields | None = None
-
-    def take_fields(self, fields: RequestFields) -> None:
-        """Note the fields as they came, which the lines were made of (`forward.forwarded_lines`)."""
-        self.came = fields
-        if fields.traefik_forwarding is None and not fields.passes_claims:
-            self.shape = fields.lines_shape
 
     def change_lines(self, lines: bytes) -> None:
         """Look at other header lines from now on; what is known of the request besides stays known."""

@@ -15,6 +15,7 @@ from headgate.gateway.proxy.heads.traefik_forwarding import traefik_lines
 
 if TYPE_CHECKING:
     from headgate.gateway.proxy.endpoint_pool import EndpointPool
+    from headgate.gateway.proxy.heads.shape import Shape
     from headgate.gateway.proxy.peer import Peer
     from headgate.gateway.proxy.sides import SentRequest
 
@@ -73,6 +74,12 @@ def forwarded_lines(fields: RequestFields, origin: "Peer", peer: "Peer") -> byte
     if host:
         return b"%bX-Forwarded-Host: %b\r\n%b" % (fields.lines, host, origin.lines)
     return fields.lines + origin.lines
+
+
+def forwarded_shape(fields: RequestFields) -> "Shape | None":
+    """Return which shape has all names of `forwarded_lines`; None where that is not known."""
+    is_told_by_others = fields.traefik_forwarding is not None or fields.passes_claims
+    return None if is_told_by_others else fields.lines_shape
 
 
 def nginx_lines(fields: RequestFields, origin: "Peer") -> bytes:
@@ -226,7 +233,8 @@ def answer_head(answer: AnswerHead, date_line: bytes, framing: bytes, connection
 
     `framing` and `connection` are whole lines or nothing.
     """
-    return b"%b%b%b%b%b\r\n%b" % (
+    return b"%b%b%b%b%b%b\r\n%b" % (
+        answer.status_line,
         answer.lines,
         b"" if answer.has_date else date_line,
         b"" if answer.has_server else SERVER_LINE,

@@ -111,13 +111,20 @@ class RequestFields(Head):
 
 
 class AnswerHead(Head):
-    """What the head of one answer says; `lines` begin with its status line."""
+    """What the head of one answer says.
 
-    __slots__ = ("closes", "has_date", "has_server", "minor", "status")
+    Args:
+        status: of the answer.
+        status_line: what an HTTP/1 client gets as its first line, with its CRLF.
+        minor: version of HTTP/1 that the answer came by.
+    """
 
-    def __init__(self, status: int, minor: int) -> None:
+    __slots__ = ("closes", "has_date", "has_server", "minor", "status", "status_line")
+
+    def __init__(self, status: int, status_line: bytes, minor: int = 1) -> None:
         super().__init__()
         self.status = status
+        self.status_line = status_line
         self.minor = minor
         self.closes = minor == 0
         """The connection ends with this answer."""

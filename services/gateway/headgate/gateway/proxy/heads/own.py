@@ -4,7 +4,7 @@ What went wrong behind the gateway, such as an endpoint's address or a Service's
 client reads what is wrong with its own request, or the status alone, and the id under which the log has the rest.
 """
 
-from headgate.gateway.proxy.errors import phrase
+from headgate.gateway.proxy.errors import phrase, status_line
 from headgate.gateway.proxy.heads.head import AnswerHead
 
 
@@ -21,13 +21,8 @@ def own_answer(
         detailed: say the reason of any status, in `x-headgate-reason` too.
     """
     body = error_text(status, reason, detailed=detailed).encode("ascii")
-    answer = AnswerHead(status, 1)
-    answer.lines = b"HTTP/1.1 %d %b\r\nServer: headgate\r\nContent-Type: text/plain; charset=utf-8\r\n%b%b" % (
-        status,
-        phrase(status).encode("ascii"),
-        id_line(request_id),
-        lines,
-    )
+    answer = AnswerHead(status, status_line(status))
+    answer.lines = b"Server: headgate\r\nContent-Type: text/plain; charset=utf-8\r\n%b%b" % (id_line(request_id), lines)
     if detailed:
         answer.lines += b"x-headgate-reason: %b\r\n" % printable(reason).encode("ascii")
     answer.has_server = True

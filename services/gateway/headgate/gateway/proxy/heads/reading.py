@@ -76,22 +76,22 @@ def read_answer_head(lines: list[bytes], shape: Shape | None, max_count: int) ->
     """Read the lines of an answer's head, which were cut by a shape or by none; raises BadMessage."""
     line = lines[0]
     status, minor, status_line = _STATUS_LINES.get(line) or _read_status_line(line)
-    answer = AnswerHead(status, minor)
+    answer = AnswerHead(status, status_line, minor)
     if shape is None:
-        return _read_answer(answer, status_line, cut_fields(lines[1:-1]), max_count)
-    answer.take_lines(status_line + shape.write_lines(answer, lines))
+        return _read_answer(answer, cut_fields(lines[1:-1]), max_count)
+    answer.take_lines(shape.write_lines(answer, lines))
     return _check_answer(answer, shape)
 
 
-def read_answer_fields(status: int, phrase: bytes, found: Fields, max_count: int) -> AnswerHead:
-    """Read the fields of an answer that has no status line, as in HTTP/2. Raises BadMessage."""
-    return _read_answer(AnswerHead(status, 1), b"HTTP/1.1 %d %b\r\n" % (status, phrase), found, max_count)
+def read_answer_fields(status: int, status_line: bytes, found: Fields, max_count: int) -> AnswerHead:
+    """Read the fields of an answer that came without a status line, as in HTTP/2. Raises BadMessage."""
+    return _read_answer(AnswerHead(status, status_line), found, max_count)
 
 
-def _read_answer(answer: AnswerHead, status_line: bytes, found: Fields, max_count: int) -> AnswerHead:
+def _read_answer(answer: AnswerHead, found: Fields, max_count: int) -> AnswerHead:
     names, values = found
     shape = _ANSWER_SHAPES.get(names) or new_shape(names, max_count, 502, _ANSWER_SHAPES, answer_taker)
-    answer.take_lines(status_line + shape.write(answer, values))
+    answer.take_lines(shape.write(answer, values))
     return _check_answer(answer, shape)
 
 

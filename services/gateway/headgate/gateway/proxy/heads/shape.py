@@ -14,7 +14,7 @@ _REMEMBERED_SHAPES: Final = 1024
 _REMEMBERED_BYTES: Final = 2048
 """Of names in one shape; with the number of shapes this bounds what a hostile client can make us remember."""
 _SPACE: Final = 0x20
-_REMEMBERED_BEGINNINGS: Final = 64
+_REMEMBERED_PREFIXES: Final = 64
 """Of names; plugins ask for those that their configurations have."""
 _FORWARDED: Final = frozenset(
     {
@@ -34,19 +34,19 @@ class FieldNames:
     Names stand as keys, a line feed before and a colon behind, in lower case: so they are found in lines, too.
     """
 
-    __slots__ = ("_beginnings", "keys")
+    __slots__ = ("_prefixes", "keys")
 
     def __init__(self, beginnings: list[bytes]) -> None:
         self.keys = _FORWARDED | {b"\n%b:" % beginning[:-2].lower() for beginning in beginnings}
-        self._beginnings: dict[bytes, bool] = {}
+        self._prefixes: dict[bytes, bool] = {}
 
-    def has_any(self, beginning: bytes) -> bool:
-        """Tell whether the key of any name begins so."""
-        found = self._beginnings.get(beginning)
+    def has_any(self, prefix: bytes) -> bool:
+        """Tell whether any name begins so, in lower case."""
+        found = self._prefixes.get(prefix)
         if found is None:
-            found = any([key.startswith(beginning) for key in self.keys])
-            if len(self._beginnings) < _REMEMBERED_BEGINNINGS:
-                self._beginnings[beginning] = found
+            found = any([key.startswith(prefix, 1) for key in self.keys])
+            if len(self._prefixes) < _REMEMBERED_PREFIXES:
+                self._prefixes[prefix] = found
         return found
 
 

@@ -350,7 +350,7 @@ class ClientConnection(ClosingSide):
     def send_informational(self, answer: AnswerHead) -> None:
         """Pass a 1xx on; HTTP/1.0 does not know them."""
         if self._minor:
-            self.transport.write(answer.lines + b"\r\n")
+            self.transport.write(b"%b%b\r\n" % (answer.status_line, answer.lines))
 
     def send_continue(self) -> None:
         """Answered by us, so never forwarded: the field is not among those passed on."""
@@ -359,7 +359,8 @@ class ClientConnection(ClosingSide):
 
     def open_tunnel(self, answer: AnswerHead, payload: bytes) -> None:
         """Pass the 101 on, and then what comes as it comes."""
-        switch = b"%bConnection: Upgrade\r\nUpgrade: %b\r\n\r\n%b" % (answer.lines, answer.upgrade, payload)
+        head = answer.status_line + answer.lines
+        switch = b"%bConnection: Upgrade\r\nUpgrade: %b\r\n\r\n%b" % (head, answer.upgrade, payload)
         self.transport.write(switch)
         self.state = TUNNEL
         early = self._requests.take()

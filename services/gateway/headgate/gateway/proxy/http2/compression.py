@@ -73,16 +73,11 @@ def compress_literal(start: bytes, value: bytes) -> bytes:
     return b"%b%b%b" % (start, _length(value), value)
 
 
-def compress_lines(lines: bytes, *, has_status: bool = False) -> bytes:
-    """Write fields that stand as checked header lines, each with its line end; names come out in lower case.
-
-    With `has_status` the first line is a status line, and left out.
-    """
+def compress_lines(lines: bytes) -> bytes:
+    """Write fields that stand as checked header lines, each with its line end; names come out in lower case."""
     pieces: list[bytes] = []
     for line in lines.split(b"\r\n"):
-        if has_status:
-            has_status = False
-        elif line:
+        if line:
             piece = _LINES.get(line)
             pieces.append(_compress_line(line) if piece is None else piece)
     return b"".join(pieces)

@@ -9,7 +9,7 @@ import re
 import secrets
 from typing import Final
 
-from headgate.gateway.proxy.errors import FramingError, LimitExceeded, phrase
+from headgate.gateway.proxy.errors import FramingError, LimitExceeded, phrase, status_line
 from headgate.gateway.proxy.heads.authority import normal_host
 from headgate.gateway.proxy.heads.grammar import TOKEN
 from headgate.gateway.proxy.heads.head import AnswerHead, RequestFields
@@ -226,7 +226,7 @@ def _grpc_seconds(value: bytes) -> float:
 
 def answer_block(answer: AnswerHead, date: bytes) -> bytes:
     """Build the header block of an answer for a client; `date` is a whole line."""
-    pieces = [_status(answer.status), compress_lines(answer.lines, has_status=True)]
+    pieces = [_status(answer.status), compress_lines(answer.lines)]
     if not answer.has_date:
         pieces.append(compress_lines(date))
     if not answer.has_server:
@@ -266,7 +266,7 @@ def read_answer(headers: HeaderList, max_count: int) -> AnswerHead:
     all_names = tuple(names)
     _check_names(all_names)
     _check_values(all_names, values)
-    return read_answer_fields(code, phrase(code).encode(), (all_names, tuple(values)), max_count)
+    return read_answer_fields(code, status_line(code), (all_names, tuple(values)), max_count)
 
 
 _CODES: Final[dict[bytes, int]] = {b"%d" % code: code for code in range(100, 600)}
@@ -296,13 +296,13 @@ def grpc_answer(status: int, reason: str) -> AnswerHead:
     Without a reason that a client may read the message is the phrase of the status.
     """
     reason = reason or phrase(status)
-    answer = AnswerHead(200, 1)
+    answer = AnswerHead(200, status_line(200))
     # Percent-encoded UTF-8 (grpc/doc/PROTOCOL-HTTP2.md).
     text = "".join(
         chr(byte) if 0x20 <= byte <= 0x7E and byte != 0x25 else f"%{byte:02X}"
         for byte in reason.encode("utf-8", "replace")
     )
-    answer.lines = b"HTTP/1.1 200 OK\r\ncontent-type: application/grpc\r\ngrpc-status: %d\r\ngrpc-message: %b\r\n" % (
+    answer.lines = b"content-type: application/grpc\r\ngrpc-status: %d\r\ngrpc-message: %b\r\n" % (
         _GRPC_STATUS.get(status, 2),
         text.encode("ascii"),
     )

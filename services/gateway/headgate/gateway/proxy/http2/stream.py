@@ -95,7 +95,7 @@ class Stream(ClientSide):
     def send_informational(self, answer: AnswerHead) -> None:
         """Pass a 1xx on."""
         block = compress_field(b":status", b"%d" % answer.status)
-        self._connection.send_headers(self.id, block + compress_lines(_fields(answer)), end=False)
+        self._connection.send_headers(self.id, block + compress_lines(answer.lines), end=False)
 
     def send_continue(self) -> None:
         """Ask for the body."""
@@ -103,7 +103,7 @@ class Stream(ClientSide):
 
     def open_tunnel(self, answer: AnswerHead, payload: bytes) -> None:
         """Say that the CONNECT was taken (RFC 8441 section 5)."""
-        lines = _fields(answer).splitlines(keepends=True)
+        lines = answer.lines.splitlines(keepends=True)
         kept = b"".join([line for line in lines if not line.lower().startswith(b"sec-websocket-accept:")])
         self._connection.send_headers(self.id, _TUNNEL + compress_lines(kept), end=False)
         if payload:
@@ -179,8 +179,3 @@ class Stream(ClientSide):
             exchange.request_data(payload, done=done, trailers=trailers)
         if not done:
             self.update_reading()
-
-
-def _fields(answer: AnswerHead) -> bytes:
-    """Return the header lines behind the status line."""
-    return answer.lines[answer.lines.index(b"\n") + 1 :]

@@ -6,7 +6,7 @@ import hashlib
 import re
 from typing import TYPE_CHECKING, Final
 
-from headgate.gateway.proxy.errors import BadMessage
+from headgate.gateway.proxy.errors import BadMessage, status_line
 from headgate.gateway.proxy.heads.forward import authority
 from headgate.gateway.proxy.heads.head import AnswerHead
 from headgate.gateway.proxy.http2.compression import (
@@ -308,9 +308,8 @@ def _has_grpc_type(lines: bytes) -> bool:
 
 def _switched(answer: AnswerHead, key: bytes) -> AnswerHead:
     """Build the 101 that an HTTP/1.1 client waits for (RFC 6455 section 4.2.2) out of an answer of RFC 8441."""
-    switched = AnswerHead(101, 1)
-    lines = answer.lines[answer.lines.index(b"\n") + 1 :]
+    switched = AnswerHead(101, status_line(101))
     proof = base64.b64encode(hashlib.sha1(key + _WEBSOCKET_GUID, usedforsecurity=False).digest())
-    switched.lines = b"HTTP/1.1 101 Switching Protocols\r\n%bSec-WebSocket-Accept: %b\r\n" % (lines, proof)
+    switched.lines = b"%bSec-WebSocket-Accept: %b\r\n" % (answer.lines, proof)
     switched.upgrade = b"websocket"
     return switched

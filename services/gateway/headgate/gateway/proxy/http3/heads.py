@@ -14,7 +14,7 @@ CONTINUE: Final = frame(HEADERS, PREFIX + compress_field(b":status", b"100"))
 
 def answer_frame(answer: AnswerHead, date: bytes) -> bytes:
     """Build the HEADERS frame of an answer; `date` is a whole line."""
-    pieces = [_status(answer.status), compress_lines(fields_of(answer))]
+    pieces = [_status(answer.status), compress_lines(answer.lines)]
     if not answer.has_date:
         pieces.append(compress_lines(date))
     if not answer.has_server:
@@ -26,12 +26,12 @@ def answer_frame(answer: AnswerHead, date: bytes) -> bytes:
 
 def informational_frame(answer: AnswerHead) -> bytes:
     """Build the HEADERS frame of a 1xx."""
-    return frame(HEADERS, _status(answer.status) + compress_lines(fields_of(answer)))
+    return frame(HEADERS, _status(answer.status) + compress_lines(answer.lines))
 
 
 def tunnel_frame(answer: AnswerHead) -> bytes:
     """Build the HEADERS frame that says that a CONNECT was taken (RFC 9220)."""
-    lines = fields_of(answer).splitlines(keepends=True)
+    lines = answer.lines.splitlines(keepends=True)
     kept = b"".join([line for line in lines if not line.lower().startswith(b"sec-websocket-accept:")])
     return frame(HEADERS, _status(200) + compress_lines(kept))
 
@@ -39,11 +39,6 @@ def tunnel_frame(answer: AnswerHead) -> bytes:
 def trailers_frame(lines: bytes) -> bytes:
     """Build the HEADERS frame of trailers."""
     return frame(HEADERS, PREFIX + compress_lines(lines))
-
-
-def fields_of(answer: AnswerHead) -> bytes:
-    """Return the header lines behind the status line."""
-    return answer.lines[answer.lines.index(b"\n") + 1 :]
 
 
 def _status(status: int) -> bytes:

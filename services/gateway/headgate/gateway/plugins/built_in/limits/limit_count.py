@@ -13,17 +13,13 @@ from typing import ClassVar, Final
 from headgate.common.errors import StoreError
 from headgate.common.plugins.limits.limits import LimitCountConfig
 from headgate.gateway.counting.peers import Peers
-from headgate.gateway.plugins.built_in.limits.windows import WINDOWS, Quota, Windows
+from headgate.gateway.plugins.built_in.limits.windows import WINDOWS, Windows
 from headgate.gateway.plugins.interface import Headers, Plugin, PluginConfig, PluginServices, Request, Response
 from headgate.gateway.plugins.kit.key_reader import KeyReader
 from headgate.gateway.plugins.kit.keyed import Held, exempted, not_counted, rejection
 from headgate.gateway.plugins.kit.numbers import BadNumber, NumberReader
 
-_QUOTA: Final = "limit-count.quota"
-
-
-_Limit = tuple[str, int, float]
-"""What a rule says of one request: key, number of requests, seconds. No named tuple, which takes longer to make."""
+_COUNTS: Final = "limit-count.counts"
 
 
 _Headers = tuple[str, str, str]
@@ -42,36 +38,55 @@ class _Rule:
     """One limit with its counts."""
 
     def __init__(
-        self, count: int | str, window_s: float | str, key: KeyReader, headers: _Headers, windows: Held[Windows]
+        self, limit: int | str, window_s: float | str, key: KeyReader, headers: _Headers, windows: Held[Windows]
     ) -> None:
         self.windows = windows.it
         self._held = windows  # else the plugins of the next table would not find them
         self.headers = headers
         self._prefix = os.path.commonprefix([name.lower() for name in headers]).encode()  # noqa: RUF071 - no paths
-        self._limit, self._left, self._reset = [b"%b: " % name.encode() for name in headers]
-        self._count = NumberReader(count)
-        self._window_s = NumberReader(window_s)
+        self._limit_line, self._left_line, self._reset_line = [b"%b: " % name.encode() for name in headers]
         self._key = key
-        self._constant = None if isinstance(count, str) or isinstance(window_s, str) else (count, window_s)
+        self._read_limit = NumberReader(limit)
+        self._read_window_s = NumberReader(window_s)
+        self._is_constant = False
+        self._limit, self._window_s = 0, 0.0
+        self._begin = b""
+        """What is said of all requests alike, as far as to what is left."""
+        if not (isinstance(limit, str) or isinstance(window_s, str)):
+            self._is_constant = True
+            self._limit, self._window_s = limit, window_s
+            self._begin = b"%b%d\r\n%b" % (self._limit_line, limit, self._left_line)
 
-    def read(self, request: Request) -> _Limit | None:
-        """Say what counts for a request; None: nothing. Raises BadNumber."""
+    def read(self, request: Request) -> "_Count | None":
+        """Say what is to be counted for a request; None: nothing. Raises BadNumber."""
         key = self._key.read(request)
         if key is None:
             return None
-        if self._constant is not None:
-            return key, *self._constant
-        count, window_s = int(self._count.read(request)), self._window_s.read(request)
-        return f"{count} {window_s:g} {key}", count, window_s
+        if self._is_constant:
+            return _Count(self, key, self._limit, self._window_s)
+        limit, window_s = int(self._read_limit.read(request)), self._read_window_s.read(request)
+        return _Count(self, f"{limit} {window_s:g} {key}", limit, window_s)
 
-    def lines(self, quota: Quota) -> bytes:
-        """Write what is left as header lines."""
-        _, limit, left, reset_s = quota
-        return b"%b%d\r\n%b%d\r\n%b%d\r\n" % (self._limit, limit, self._left, left, self._reset, reset_s)
-
-    def tell(self, lines: bytes, headers: Headers) -> None:
-        """Put such lines into a head."""
+    def tell(self, count: "_Count", headers: Headers) -> None:
+        """Say in a head what is left."""
+        begin = self._begin or b"%b%d\r\n%b" % (self._limit_line, count.limit, self._left_line)
+        lines = b"%b%d\r\n%b%d\r\n" % (begin, count.left, self._reset_line, count.reset_s)
         headers.set_lines(self.headers, self._prefix, lines)
+
+
+class _Count:
+    """One request under a rule: what it is counted by, and how its window stands then."""
+
+    __slots__ = ("is_within", "key", "left", "limit", "reset_s", "rule", "window_s")
+
+    def __init__(self, rule: _Rule, key: str, limit: int, window_s: float) -> None:
+        self.rule = rule
+        self.key = key
+        self.limit = limit
+        self.window_s = window_s
+        self.is_within = True
+        self.left = 0
+        self.reset_s = 0
 
 
 class LimitCount(Plugin[LimitCountConfig]):
@@ -121,49 +136,49 @@ class LimitCount(Plugin[LimitCountConfig]):
         """Refuse what is over a limit."""
         if self._exempted is not None and request.client in self._exempted:
             return None
-        limits = []
+        counts: list[_Count] = []
         try:
             for rule in self._rules:
-                limit = rule.read(request)
-                if limit is not None:
-                    limits.append((rule, limit))
+                count = rule.read(request)
+                if count is not None:
+                    counts.append(count)
         except BadNumber as error:
             return not_counted(self.config, self.services, request, str(error))
         if self._shared is not None:
-            return self._count_together(request, limits)
+            return self._count_together(request, counts)
         now = self._clock()
-        quotas = []
-        for rule, (key, most, window_s) in limits:
-            quotas.append((rule, rule.windows.take(key, most, window_s, now)))
-        return self._judge(request, quotas)
+        for count in counts:
+            windows = count.rule.windows
+            count.is_within, count.left, count.reset_s = windows.take(count.key, count.limit, count.window_s, now)
+        return self._judge(request, counts)
 
-    async def _count_together(self, request: Request, limits: list[tuple[_Rule, _Limit]]) -> Response | None:
+    async def _count_together(self, request: Request, counts: list[_Count]) -> Response | None:
         assert self._shared is not None
         is_sliding = self.config.window_type == "sliding"
-        quotas = []
         try:
-            for rule, (key, most, window_s) in limits:
-                place = f"headgate:limit-count:{self._identity}|{rule.headers[0]}|{window_s:g}|{key}"
-                counted = await self._shared.count(place, most, window_s, is_sliding=is_sliding)
-                quotas.append((rule, (counted.is_within, most, counted.left, math.ceil(counted.reset_s))))
+            for count in counts:
+                place = f"{count.rule.headers[0]}|{count.window_s:g}|{count.key}"
+                place = f"headgate:limit-count:{self._identity}|{place}"
+                counted = await self._shared.count(place, count.limit, count.window_s, is_sliding=is_sliding)
+                count.is_within, count.left = counted.is_within, counted.left
+                count.reset_s = math.ceil(counted.reset_s)
         except StoreError as error:
             return not_counted(self.config, self.services, request, str(error))
-        return self._judge(request, quotas)
+        return self._judge(request, counts)
 
-    def _judge(self, request: Request, quotas: list[tuple[_Rule, Quota]]) -> Response | None:
+    def _judge(self, request: Request, counts: list[_Count]) -> Response | None:
         if self._tells:
-            request.variables[_QUOTA] = [(rule, rule.lines(quota)) for rule, quota in quotas]
-        for _, quota in quotas:
-            if not quota[0]:
+            request.variables[_COUNTS] = counts
+        for count in counts:
+            if not count.is_within:
                 return rejection(self.config, "over the limit of requests for this time")
         return None
 
     def on_response(self, request: Request, response: Response) -> None:
         """Say what is left."""
-        told = request.variables.get(_QUOTA)
-        if not isinstance(told, list):
+        counts = request.variables.get(_COUNTS)
+        if not isinstance(counts, list):
             return
-        rule: _Rule
-        lines: bytes
-        for rule, lines in told:
-            rule.tell(lines, response.headers)
+        count: _Count
+        for count in counts:
+            count.rule.tell(count, response.headers)

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from headgate.gateway.counting.peers import Peers
 from headgate.gateway.plugins.kit.keyed import MAX_KEYS
 
-Quota = tuple[bool, int, int, int]
-"""What a limit says of a request that it has counted: whether it is within, the limit, what is left, and the seconds
-until the window ends. No named tuple, which takes longer to make."""
+Quota = tuple[bool, int, int]
+"""What a limit says of a request that it has counted: whether it is within, what is left, and the seconds until the
+window ends. No named tuple, which takes longer to make."""
 
 
 class _Window:
@@ -67,7 +67,7 @@ class FixedWindows(Windows):
             window.count += 1
             if peers is not None:
                 peers.write(window.place, window.count, 0.0, 0.0, window.ends)
-        return is_within, limit, max(limit - window.count - elsewhere, 0), math.ceil(window.ends - now)
+        return is_within, max(limit - window.count - elsewhere, 0), math.ceil(window.ends - now)
 
 
 def _join(window: _Window, peers: Peers, now: float) -> int:
@@ -129,7 +129,7 @@ class SlidingWindows(Windows):
             if peers is not None:
                 peers.write(slide.place, current, slide.count, slide.before, (current + 2) * window_s)
         left = max(math.floor(limit - used), 0) if is_within else 0
-        return is_within, limit, left, math.ceil((1 - gone) * window_s)
+        return is_within, left, math.ceil((1 - gone) * window_s)
 
 
 def _used_elsewhere(peers: Peers, slide: _Slide, gone: float) -> float:

@@ -5,9 +5,8 @@ from typing import ClassVar, Final, Literal
 from urllib.parse import unquote
 
 from headgate.common.patterns import compile_pattern
-from headgate.common.plugins.fields import checked_value
 from headgate.common.plugins.traffic.proxy_rewrite import ProxyRewriteConfig, texts_of
-from headgate.gateway.plugins.interface import Plugin, PluginConfig, PluginServices, Request, Response
+from headgate.gateway.plugins.interface import Headers, Plugin, PluginConfig, PluginServices, Request, Response
 from headgate.gateway.plugins.kit.patterns import SearchTime, Substitution, Template, sendable
 
 _ENCODED: Final = re.compile("%[0-9A-Fa-f]{2}")
@@ -34,6 +33,9 @@ class ProxyRewrite(Plugin[ProxyRewriteConfig]):
         self._substitutions = [Substitution(*pair, ignore_case=ignore_case, is_of_all=is_of_all) for pair in pairs]
         self._prefixes = [prefix.encode().decode("latin-1") for prefix in config.strip_prefixes]
         self._stripped = [compile_pattern(f"^(?:{pattern})") for pattern in config.strip_regex]
+        is_cut = bool(config.replace_prefix or self._prefixes or self._stripped)
+        self._has_path = self._uri is not None or bool(self._substitutions) or is_cut
+        """Whether anything is told of paths, but for a prefix that is added."""
         # Read once: a field of a model takes as long as a call.
         self._replaced_path, self._method = config.replaced_path, config.method
         self._added_prefix = config.add_prefix or ""
@@ -46,7 +48,7 @@ class ProxyRewrite(Plugin[ProxyRewriteConfig]):
     def on_request(self, request: Request) -> Response | None:
         """Make the changes."""
         before = request.path
-        caught = self._rewrite_path(request)
+        caught = self._rewrite_path(request) if self._has_path else ()
         if self._refuses_unclean and request.path != before and _UNCLEAN.search(request.path) is not None:
             return Response.refusal(400, "the changed path has empty or dot segments")
         if self._added_prefix:
@@ -59,14 +61,7 @@ class ProxyRewrite(Plugin[ProxyRewriteConfig]):
         for name in self._removed:
             request.headers.remove_named(name)
         for name, templates in self._set:
-            values = [checked_value(template.render(request, caught)) for template in templates]
-            first, *others = [value for value in values if value] or [""]
-            if first:
-                request.headers.set(name, first)
-            else:
-                request.headers.remove(name)
-            for value in others:
-                request.headers.add(name, value)
+            _set_values(request.headers, name, [template.render(request, caught) for template in templates])
         for name, template in self._added:
             request.headers.add(name, template.render(request, caught))
         return None
@@ -120,6 +115,21 @@ class ProxyRewrite(Plugin[ProxyRewriteConfig]):
             if found is not None:
                 return _encoded_length(path, found.end())
         return None
+
+
+def _set_values(headers: Headers, name: str, values: list[str]) -> None:
+    """Put fields with these values in the place of all that have a name; of empty values there are none."""
+    is_set = False
+    for value in values:
+        if not value.strip(" \t"):
+            continue
+        if is_set:
+            headers.add(name, value)
+        else:
+            headers.set(name, value)
+            is_set = True
+    if not is_set:
+        headers.remove(name)
 
 
 def _encoded_length(path: str, decoded: int) -> int:

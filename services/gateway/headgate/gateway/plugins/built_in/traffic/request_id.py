@@ -12,7 +12,11 @@ from headgate.gateway.plugins.interface import Plugin, PluginConfig, PluginServi
 _NANOID: Final = "useandom-26T198340PX75pxJACKVERYMINDBUSHWOLF_GQZbfghjklqvwyzrict"
 _LETTERS: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _AT_ONCE: Final = 256
-_VARIANTS: Final = {f"{digit:x}": "89ab"[digit & 3] for digit in range(16)}
+_HYPHENS: Final = (8, 13, 18, 23)
+"""Where they stand in the 36 characters of a UUID."""
+_DIGITS: Final = [place for place in range(36) if place not in _HYPHENS]
+_VARIANTS: Final = bytes.maketrans(b"0123456789abcdef", b"89ab" * 4)
+"""Of a random digit the one that says which UUIDs these are, with two random bits in it."""
 _KSUID_EPOCH_S: Final = 1_400_000_000
 
 
@@ -47,8 +51,8 @@ class RequestId(Plugin[RequestIdConfig]):
     def on_response(self, request: Request, response: Response) -> None:
         """Tell the client."""
         made = request.variables.get("request-id")
-        if self._tells and isinstance(made, str) and self._header_name not in response.headers:
-            response.headers.add(self._header_name, made)
+        if self._tells and isinstance(made, str):
+            response.headers.set_default(self._header_name, made)
 
 
 def _maker(config: RequestIdConfig) -> Callable[[], str]:
@@ -64,29 +68,38 @@ def _maker(config: RequestIdConfig) -> Callable[[], str]:
     return makers[config.algorithm]
 
 
-class _Drawn:
-    """Random bytes, drawn for some hundred ids at once."""
+class _Uuids:
+    """UUIDs of version 4 (RFC 9562 section 5.4), 122 random bits each, written some hundred at once."""
 
     def __init__(self) -> None:
         self._text = ""
         self._used = 0
 
-    def digits(self) -> str:
-        """Give the next 32 hexadecimal digits."""
+    def make(self) -> str:
+        """Give the next one."""
         used = self._used
         if used >= len(self._text):
-            self._text, used = secrets.token_hex(_AT_ONCE * 16), 0
-        self._used = used + 32
-        return self._text[used : used + 32]
+            self._text, used = _write_uuids(_AT_ONCE), 0
+        self._used = used + 36
+        return self._text[used : used + 36]
 
 
-_DRAWN: Final = _Drawn()
+def _write_uuids(count: int) -> str:
+    """Write so many one behind the other: column by column, which takes an eighth of the time of one by one."""
+    digits = secrets.token_hex(16 * count).encode()
+    text = bytearray(b"-" * (36 * count))
+    for column, place in enumerate(_DIGITS):
+        text[place::36] = digits[column::32]
+    text[14::36] = b"4" * count
+    text[19::36] = text[19::36].translate(_VARIANTS)
+    return text.decode()
+
+
+_UUIDS: Final = _Uuids()
 
 
 def _uuid_v4() -> str:
-    """Make a UUID of version 4 (RFC 9562 section 5.4): 122 random bits."""
-    digits = _DRAWN.digits()
-    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{_VARIANTS[digits[16]]}{digits[17:20]}-{digits[20:]}"
+    return _UUIDS.make()
 
 
 def _drawn(characters: str, length: int) -> str:
