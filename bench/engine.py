@@ -5,7 +5,7 @@
 The callbacks of both sides get the bytes of a browser's request, as wrk sends them, and of an answer of 1 KB; the
 transports throw away what is written. 32 connections take turns, the access log is on. Prints the processor time of the
 best round, as the others met something else on the machine. With `--plugins` rounds of a route without plugins and of
-one with `cors`, `limit-count` and `request-id` take turns, and their ratio is printed too.
+one with `cors`, `limit-count`, `request-id` and `proxy-rewrite` take turns, and their ratio is printed too.
 """
 
 import argparse

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from headgate.gateway.plugins.interface import BadHeader, Headers
 from headgate.gateway.proxy.errors import BadMessage, status_line
-from headgate.gateway.proxy.heads.forward import forwarded_lines
+from headgate.gateway.proxy.heads.forward import forwarded_lines, forwarded_shape
 from headgate.gateway.proxy.heads.reading import read_answer_fields, read_request_fields
 from headgate.gateway.proxy.peer import Peer
 
@@ -135,7 +135,7 @@ ASKED = (*NAMES, "Date", "X-", "x-forwarded-proto", "not a name", "Access-Contro
 heads = st.lists(st.tuples(st.sampled_from(NAMES), st.sampled_from(["a", "1, 2", "keep-alive", "x-one"])), max_size=6)
 changes = st.lists(
     st.tuples(
-        st.sampled_from(["set", "add", "remove", "add_to_list", "set_lines", "extend"]),
+        st.sampled_from(["set", "add", "set_default", "remove", "add_to_list", "set_lines", "extend"]),
         st.sampled_from(["Accept", "ACCEPT", "X-One", "Date", "via"]),
     ),
     max_size=6,
@@ -180,6 +180,24 @@ def test_known_names_change_nothing_but_the_search(pairs, steps, is_request) -> 
         change(searched, kind, name)
         change(known, kind, name)
         assert looked_at(known) == looked_at(searched)
+
+
+def test_a_default_is_set_only_where_no_field_is() -> None:
+    headers = Headers([("X-One", "1")])
+    headers.set_default("x-one", "2")
+    headers.set_default("X-Two", " 2 ")
+    assert headers.to_lines() == b"X-One: 1\r\nX-Two: 2\r\n"
+    for name, value in [("X-Three", "a\r\nb: c"), ("X-Three", "\u20ac"), ("not a name", "a"), ("Host", "a")]:
+        with pytest.raises(BadHeader):
+            headers.set_default(name, value)
+    assert len(headers) == 2
+
+
+def test_names_are_not_known_of_lines_that_tell_what_a_trusted_proxy_said() -> None:
+    read = read_request_fields(((b"Accept",), (b"a",)), 100)
+    assert forwarded_shape(read) is read.lines_shape is not None
+    read.passes_claims = True
+    assert forwarded_shape(read) is None
 
 
 def test_names_are_not_known_of_lines_that_somebody_replaced() -> None:

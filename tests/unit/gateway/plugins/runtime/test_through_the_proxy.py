@@ -3,7 +3,7 @@
 import asyncio
 import gc
 import gzip
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -13,10 +13,13 @@ from fakes.gateway.proxied import OK, Conversation, Proxied, Script, Target, ans
 from fakes.virtual_time import in_virtual_time
 from fakes.waiting import until
 from headgate.common.table import PluginUse
-from headgate.gateway.plugins.interface import PluginServices
+from headgate.gateway.plugins.interface import Asked, Plugin, PluginConfig, PluginServices, Request, Response
+from headgate.gateway.plugins.runtime.chain import PluginChain
 from headgate.gateway.plugins.runtime.run import PluginRun, RoutePlugins
+from headgate.gateway.proxy.endpoint_pool import EndpointPool
 from headgate.gateway.proxy.heads.body_fields import MAX_PARSED_BODY
 from headgate.gateway.proxy.policies import RoutePolicies
+from headgate.gateway.proxy.request_source import RequestSource
 from unit.gateway.plugins.people import chain_for, consumer, directory
 from unit.gateway.plugins.running import REGISTRY, chain, unsealed
 
@@ -35,6 +38,15 @@ async def plugged(script: Script, *uses: tuple[str, dict[str, Any]]) -> AsyncIte
         yield proxy
 
 
+class Split(Plugin[PluginConfig]):
+    """Sets a method that would be two lines."""
+
+    name = "split"
+
+    def on_request(self, request: Request) -> None:
+        request.method = "GET / HTTP/1.1\r\nX: 1"
+
+
 async def unchunked(client) -> bytes:
     parts = []
     while size := int(await client.reader.readline(), 16):
@@ -42,6 +54,67 @@ async def unchunked(client) -> bytes:
         await client.exactly(2)
     await client.exactly(2)
     return b"".join(parts)
+
+
+async def test_routes_choose_by_the_request_as_the_client_sent_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = {"uri": "/new?user=$http_x_old", "method": "PUT", "host": "other.example"}
+    async with plugged(answering(OK), ("proxy-rewrite", config)) as proxy:
+        seen = []
+
+        def choose(tried: Collection[EndpointPool], source: RequestSource) -> EndpointPool | None:
+            facts = source.facts()
+            seen.append((facts.method, facts.target, facts.path, facts.query, facts.header(b"x-forwarded-host")))
+            return Target.choose(proxy.target, tried, source)
+
+        monkeypatch.setattr(proxy.target, "choose", choose)
+        client = await proxy.connect()
+        await client.send(GET)
+        await client.answer()
+        head = proxy.origin.heads[0]
+    assert seen == [(b"GET", b"/a/b?q=1", b"/a/b", b"q=1", b"a.example")]
+    assert head.startswith(b"PUT /new?user=1&q=1 HTTP/1.1\r\nHost: other.example\r\n")
+
+
+class Asking(Plugin[PluginConfig]):
+    """Has another request served, and says why it was not."""
+
+    name = "asking"
+
+    async def on_request(self, request: Request) -> Response:
+        asked = Asked("GET / HTTP/1.1\r\nX: 1", "/", (), b"")
+        try:
+            await request.dispatch(asked, timeout_s=1.0, max_body=10)
+        except ConnectionRefusedError as error:
+            return Response.text(200, str(error))
+        return Response.text(200, "it was sent")
+
+
+@asynccontextmanager
+async def run_by(plugin: Plugin[PluginConfig]) -> AsyncIterator[Proxied]:
+    """Run a proxy whose only route has this plugin."""
+    async with plugged(answering(OK), ("request-id", {})) as proxy:
+        assert proxy.target.policies is not None
+        proxy.target.policies.hooks = RoutePlugins(PluginChain([(0, plugin)], plugin.services))
+        yield proxy
+
+
+async def test_a_request_of_a_plugin_has_a_method() -> None:
+    async with run_by(Asking(PluginConfig(), PluginServices())) as proxy:
+        client = await proxy.connect()
+        await client.send(GET)
+        _, body = await client.answer()
+    assert body == b"a request that cannot be sent: its method is none"
+    assert proxy.origin.heads == []
+
+
+@pytest.mark.parametrize("given", [b"PURGE", b"GET"])
+async def test_a_method_that_plugins_set_is_one(given: bytes) -> None:
+    async with run_by(Split(PluginConfig(), PluginServices())) as proxy:
+        client = await proxy.connect()
+        await client.send(GET.replace(b"GET", given, 1))
+        head, _ = await client.answer()
+    assert head.startswith(b"HTTP/1.1 500 ")
+    assert proxy.origin.heads == []
 
 
 async def test_rewritten_request_reaches_the_origin() -> None:

@@ -1,6 +1,8 @@
 """Request ids, injected faults, body limits and bandwidth."""
 
 import asyncio
+import functools
+import operator
 import re
 import uuid
 
@@ -28,6 +30,20 @@ async def test_request_gets_an_id_and_the_client_learns_it(algorithm, form) -> N
     response = await exchanged(chain(("request-id", config)), given)
     assert re.fullmatch(form, given.id)
     assert response.headers.get("X-Request-Id") == given.id
+
+
+async def test_uuids_are_random_over_batches() -> None:
+    plugins, made = chain(("request-id", {})), set()
+    for _ in range(600):
+        given = request()
+        await asked(plugins, given)
+        found = uuid.UUID(given.id)
+        assert (str(found), found.version, found.variant) == (given.id, 4, uuid.RFC_4122)
+        made.add(found.int)
+    assert len(made) == 600
+    every = (1 << 128) - 1
+    assert functools.reduce(operator.and_, made) == (0x4 << 76) | (0b10 << 62)  # version and variant alone are fixed
+    assert functools.reduce(operator.or_, made) == every - ((0xB << 76) | (0b01 << 62))
 
 
 async def test_uuid_of_version_7_sorts_by_time() -> None:

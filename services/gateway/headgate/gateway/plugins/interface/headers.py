@@ -19,11 +19,12 @@ if TYPE_CHECKING:
 
 
 _REMEMBERED: Final = 4096
-"""Names; configurations have them, and templates may make some of what a client sends."""
+_REMEMBERED_LENGTH: Final = 64
+"""Names that are remembered, and the characters of one: a client may send any that a plugin then looks for."""
 
 
 _UNWRITABLE: Final = b"\n"
-"""Stands for a value that has characters above U+00FF, and is as wrong."""
+"""Stands for a value with characters above U+00FF, which `checked_value` refuses."""
 
 
 class _Name:
@@ -35,14 +36,13 @@ class _Name:
         is_name = HEADER_NAME.fullmatch(name) is not None
         self._name = name
         self.key = b"\n%b:" % name.lower().encode() if is_name else b"\n\n"
-        """What a field begins with, behind the line before; for what is no name what is nowhere."""
+        """The beginning of a field and the end of the line before it. No head has that of a text that is no name."""
         self._begin = b"%b: " % name.encode() if is_name and not is_reserved(name) else b""
-        """What a line begins with; nothing where plugins may not write one."""
+        """What a line begins with; empty where plugins may not write one."""
 
     def line(self, value: str) -> bytes:
         """Write a field. Raises BadHeader."""
-        if not self._begin:
-            checked_name(self._name)
+        begin = self._begin or b"%b: " % checked_name(self._name).encode()
         try:
             written = value.strip(" \t").encode("latin-1")
         except UnicodeEncodeError:
@@ -50,7 +50,7 @@ class _Name:
         if not is_printable(written):
             # `checked_value` alone would do, but is interpreted, and nearly all values are printable ASCII.
             written = checked_value(value).encode("latin-1")
-        return b"%b%b\r\n" % (self._begin, written)
+        return b"%b%b\r\n" % (begin, written)
 
 
 _NAMES: Final[dict[str, _Name]] = {}
@@ -59,9 +59,11 @@ _NAMES: Final[dict[str, _Name]] = {}
 def _known(name: str) -> _Name:
     known = _NAMES.get(name)
     if known is None:
-        if len(_NAMES) >= _REMEMBERED:
-            _NAMES.clear()
-        known = _NAMES[name] = _Name(name)
+        known = _Name(name)
+        if len(name) <= _REMEMBERED_LENGTH:
+            if len(_NAMES) >= _REMEMBERED:
+                _NAMES.clear()
+            _NAMES[name] = known
     return known
 
 
@@ -71,7 +73,7 @@ class Headers:
     __slots__ = ("_added", "_folded", "_lines", "_shape")
 
     def __init__(self, pairs: Iterable[tuple[str, str]] = (), lines: bytes = b"", shape: "Shape | None" = None) -> None:
-        """Take pairs of names and values, or lines as `from_lines` has them."""
+        """Take pairs of names and values, which are checked, or lines that were, as `from_lines` has them."""
         self._lines = lines
         self._folded: bytes | None = None
         """The lines in lower case behind a line feed, made when they are first searched: every field has one before."""

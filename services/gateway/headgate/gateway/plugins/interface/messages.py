@@ -135,6 +135,7 @@ class Request:
         self.http_version = http_version
         """That the client speaks: `1.0`, `1.1` or `2`."""
         self._given_method = method
+        """Whoever made the request has checked it."""
         self.method = method
         self.scheme = scheme
         """`http` or `https`: what the client spoke, or what a trusted proxy says that it did."""
@@ -217,7 +218,7 @@ class Request:
 
     def fault_of_changes(self) -> str:
         """Say the same of what plugins have changed since it was made: the rest was checked when it was read."""
-        if self.upstream_host is not None or self.method is not self._given_method or self.is_target_changed:
+        if self.is_line_changed:
             return self.fault()
         return "" if self.id is self._given_id or _is_id(self.id) else _BAD_ID
 
@@ -231,6 +232,11 @@ class Request:
         """Have the route chosen again for the changed path; a plugin returns what this gives from `on_request`."""
         self.chooses_again = True
         return Response.refusal(500, "the path was rewritten for another route more than 10 times")
+
+    @property
+    def is_line_changed(self) -> bool:
+        """Plugins have changed the method, the target or the host."""
+        return self.upstream_host is not None or self.method is not self._given_method or self.is_target_changed
 
     @property
     def is_target_changed(self) -> bool:

@@ -1,19 +1,16 @@
 """Requests of the proxy as plugins see them."""
 
 import base64
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from headgate.gateway.plugins.interface.headers import Headers
 from headgate.gateway.plugins.interface.messages import Request
 from headgate.gateway.plugins.interface.sources import BodySource, Wire
+from headgate.gateway.proxy.heads.facts import QUESTION_MARK
 from headgate.gateway.proxy.peer import Peer
 
 if TYPE_CHECKING:
     from headgate.gateway.proxy.exchange.active_request import ActiveRequest
-
-
-_QUESTION_MARK: Final = 0x3F
-"""As a number: bytes are searched for one without an error in between that a text would cost."""
 
 
 def fact_of(peer: Peer, name: str, *, is_client: bool) -> str:
@@ -46,7 +43,7 @@ def request_of(exchange: "ActiveRequest", source: BodySource | None = None, wire
     fields, origin = exchange.fields, exchange.origin
     lines, shape = exchange.lines_to_send()
     path, query = exchange.target, b""
-    if _QUESTION_MARK in path:
+    if QUESTION_MARK in path:
         path, _, query = path.partition(b"?")
     host, route = fields.host.decode("latin-1"), exchange.route
     length: int | None = 0

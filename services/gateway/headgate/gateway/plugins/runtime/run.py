@@ -191,6 +191,9 @@ class PluginRun(HookRun):
         except PluginFailed as error:
             exchange.refuse(500, str(error))
             return False
+        if request.is_line_changed:
+            # What routes look at, as hash keys and conditions of splits, is the request as the client sent it.
+            exchange.facts()
         exchange.method = request.method.encode("latin-1")
         if request.is_target_changed:
             exchange.target = request.target.encode("latin-1")

@@ -13,11 +13,13 @@ from headgate.gateway.plugins.interface.messages import Response
 from headgate.gateway.plugins.interface.sources import Answered, Asked
 from headgate.gateway.plugins.runtime.upstream_calls import Call
 from headgate.gateway.proxy.errors import BadMessage
+from headgate.gateway.proxy.heads.grammar import TOKEN
 from headgate.gateway.proxy.heads.reading import read_request_fields
 
 if TYPE_CHECKING:
     from headgate.gateway.proxy.exchange.exchange import Exchange
 
+_METHOD: Final = re.compile(TOKEN + rb"++")
 _TARGET: Final = re.compile(rb"/[\x21\x22\x24-\x7e]*+")
 _NOT_TAKEN: Final = frozenset(
     (
@@ -55,6 +57,9 @@ async def dispatch(outer: "Exchange", asked: Asked, *, timeout_s: float, max_bod
         raise ConnectionRefusedError("a request that a plugin has made makes no further ones")
     context = outer.context
     target = asked.target.encode("latin-1", "replace")
+    method = asked.method.encode("latin-1", "replace")
+    if not _METHOD.fullmatch(method):
+        raise ConnectionRefusedError("a request that cannot be sent: its method is none")
     if not _TARGET.fullmatch(target) or len(target) > context.config.max_target:
         raise ConnectionRefusedError("a request that cannot be sent: its target is none, or too long")
     if context.config.max_body is not None and len(asked.body) > context.config.max_body:
@@ -75,7 +80,7 @@ async def dispatch(outer: "Exchange", asked: Asked, *, timeout_s: float, max_bod
     exchange = call.exchange
     try:
         async with asyncio.timeout(timeout_s):
-            exchange.begin(asked.method.encode("latin-1"), target, fields)
+            exchange.begin(method, target, fields)
             exchange.dispatch(target.partition(b"?")[0], body, done=True)
             answer = await call.outcome
             return Answered(answer.status, answer.headers, answer.body or b"")

@@ -51,7 +51,7 @@ class _Rule:
         self._is_constant = False
         self._limit, self._window_s = 0, 0.0
         self._begin = b""
-        """What is said of all requests alike, as far as to what is left."""
+        """The line of the limit, and the name of the next line; empty if the limit differs between requests."""
         if not (isinstance(limit, str) or isinstance(window_s, str)):
             self._is_constant = True
             self._limit, self._window_s = limit, window_s

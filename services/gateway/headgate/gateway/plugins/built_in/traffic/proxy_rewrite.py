@@ -34,8 +34,8 @@ class ProxyRewrite(Plugin[ProxyRewriteConfig]):
         self._prefixes = [prefix.encode().decode("latin-1") for prefix in config.strip_prefixes]
         self._stripped = [compile_pattern(f"^(?:{pattern})") for pattern in config.strip_regex]
         is_cut = bool(config.replace_prefix or self._prefixes or self._stripped)
-        self._has_path = self._uri is not None or bool(self._substitutions) or is_cut
-        """Whether anything is told of paths, but for a prefix that is added."""
+        self._rewrites_path = self._uri is not None or bool(self._substitutions) or is_cut
+        """A rule changes the path, apart from `add_prefix`."""
         # Read once: a field of a model takes as long as a call.
         self._replaced_path, self._method = config.replaced_path, config.method
         self._added_prefix = config.add_prefix or ""
@@ -48,7 +48,7 @@ class ProxyRewrite(Plugin[ProxyRewriteConfig]):
     def on_request(self, request: Request) -> Response | None:
         """Make the changes."""
         before = request.path
-        caught = self._rewrite_path(request) if self._has_path else ()
+        caught = self._rewrite_path(request) if self._rewrites_path else ()
         if self._refuses_unclean and request.path != before and _UNCLEAN.search(request.path) is not None:
             return Response.refusal(400, "the changed path has empty or dot segments")
         if self._added_prefix:

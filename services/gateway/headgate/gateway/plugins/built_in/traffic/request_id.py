@@ -16,7 +16,7 @@ _HYPHENS: Final = (8, 13, 18, 23)
 """Where they stand in the 36 characters of a UUID."""
 _DIGITS: Final = [place for place in range(36) if place not in _HYPHENS]
 _VARIANTS: Final = bytes.maketrans(b"0123456789abcdef", b"89ab" * 4)
-"""Of a random digit the one that says which UUIDs these are, with two random bits in it."""
+"""Maps a random digit to one of the variant of RFC 9562, which keeps two random bits (section 4.1)."""
 _KSUID_EPOCH_S: Final = 1_400_000_000
 
 
