@@ -38,8 +38,6 @@ DOT_SEGMENTS = "the path has got dot segments by a rewrite"
 _METHOD = re.compile(TOKEN.decode() + "++")
 _BAD_ID = "the request id is empty, or has characters that are no visible ASCII"
 _TARGET = re.compile(r"\*|/[\x21\x22\x24-\x7e]*+")
-
-
 _NO_BODY = NoBody()
 
 

@@ -4,11 +4,12 @@ from typing import TYPE_CHECKING, Final
 
 from headgate.gateway.proxy.exchange.request_body import RequestBody
 from headgate.gateway.proxy.heads.facts import RequestFacts
+from headgate.gateway.proxy.heads.forward import forwarded_lines, forwarded_shape
+from headgate.gateway.proxy.heads.shape import Shape
 from headgate.gateway.proxy.sides import ClientSide, Rerouting, SentRequest, UpstreamSide
 
 if TYPE_CHECKING:
     from headgate.gateway.proxy.endpoint_pool import EndpointPool
-    from headgate.gateway.proxy.heads.shape import Shape
     from headgate.gateway.proxy.request_source import UpstreamState
     from headgate.gateway.proxy.seam import RouteTarget
 
@@ -102,13 +103,38 @@ class ActiveRequest(SentRequest):
         self.target = target
         return True
 
-    def lines_to_send(self) -> "tuple[bytes, Shape | None]":
-        """Give the header lines that an upstream gets, and which shape has all their names, if one is known to."""
-        raise NotImplementedError
-
     def facts(self) -> RequestFacts:
         """Give what routes may look at: the header is the one that an upstream gets."""
-        raise NotImplementedError
+        facts = self._facts
+        if facts is None:
+            origin, fields = self.origin, self.fields
+            lines = forwarded_lines(fields, origin, self.client.peer)
+            facts = RequestFacts(self.method, origin.scheme, fields.host, self.target, lines, origin.address)
+            facts.path, facts.peer = self.path or facts.path, self.client.peer.address
+            facts.came, facts.shape = fields, forwarded_shape(fields)
+            facts.transport = b"http" if origin.tls is None else b"https"
+            self._facts = facts
+        return facts
+
+    def lines_to_send(self) -> tuple[bytes, Shape | None]:
+        """Give the header lines that an upstream gets, and which shape has all their names, if one is known to."""
+        facts = self._facts
+        if facts is not None:
+            return facts.lines, facts.shape
+        fields = self.fields
+        return forwarded_lines(fields, self.origin, self.client.peer), forwarded_shape(fields)
+
+    def change_lines(self, lines: bytes) -> None:
+        """Put other header lines in the place of the client's."""
+        self.fields.lines = lines
+        if self._facts is not None:
+            self._facts.change_lines(forwarded_lines(self.fields, self.origin, self.client.peer))
+
+    def change_query(self, query: bytes) -> None:
+        """Put another query in the place of the client's, which was not empty."""
+        self.target = self.target.partition(b"?")[0] + b"?" + query
+        if self._facts is not None:
+            self._facts.change_query(query)
 
     def note_upstream(self, state: "UpstreamState | None") -> None:
         """Hear of the upstream that is about to be chosen from."""

@@ -23,11 +23,9 @@ from headgate.gateway.proxy.exchange.body_intake import BodyIntake
 from headgate.gateway.proxy.exchange.deadlines import Deadlines
 from headgate.gateway.proxy.exchange.expiry import expire
 from headgate.gateway.proxy.exchange.request_body import RequestBody
-from headgate.gateway.proxy.heads.facts import RequestFacts
-from headgate.gateway.proxy.heads.forward import forwarded_lines, forwarded_shape, new_request_id
+from headgate.gateway.proxy.heads.forward import forwarded_lines, new_request_id
 from headgate.gateway.proxy.heads.head import AnswerHead, RequestFields
 from headgate.gateway.proxy.heads.own import id_line, own_answer, shown_reason
-from headgate.gateway.proxy.heads.shape import Shape
 from headgate.gateway.proxy.peer import Peer
 from headgate.gateway.proxy.request_source import UpstreamState
 from headgate.gateway.proxy.seam import RouteTarget
@@ -77,39 +75,6 @@ class Exchange(ActiveRequest):
         self.accounting.begin()
         self.deadlines.begin()
         self.began = time.monotonic()
-
-    def facts(self) -> RequestFacts:
-        """Give what routes may look at: the header is the one that an upstream gets."""
-        facts = self._facts
-        if facts is None:
-            origin, fields = self.origin, self.fields
-            lines = forwarded_lines(fields, origin, self.client.peer)
-            facts = RequestFacts(self.method, origin.scheme, fields.host, self.target, lines, origin.address)
-            facts.path, facts.peer = self.path or facts.path, self.client.peer.address
-            facts.came, facts.shape = fields, forwarded_shape(fields)
-            facts.transport = b"http" if origin.tls is None else b"https"
-            self._facts = facts
-        return facts
-
-    def lines_to_send(self) -> tuple[bytes, Shape | None]:
-        """Give the header lines that an upstream gets, and which shape has all their names, if one is known to."""
-        facts = self._facts
-        if facts is not None:
-            return facts.lines, facts.shape
-        fields = self.fields
-        return forwarded_lines(fields, self.origin, self.client.peer), forwarded_shape(fields)
-
-    def change_lines(self, lines: bytes) -> None:
-        """Put other header lines in the place of the client's."""
-        self.fields.lines = lines
-        if self._facts is not None:
-            self._facts.change_lines(forwarded_lines(self.fields, self.origin, self.client.peer))
-
-    def change_query(self, query: bytes) -> None:
-        """Put another query in the place of the client's, which was not empty."""
-        self.target = self.target.partition(b"?")[0] + b"?" + query
-        if self._facts is not None:
-            self._facts.change_query(query)
 
     def note_upstream(self, state: UpstreamState | None) -> None:
         """Hear of the upstream that is about to be chosen from."""
