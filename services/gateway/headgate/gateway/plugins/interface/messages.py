@@ -133,7 +133,7 @@ class Request:
         self.http_version = http_version
         """That the client speaks: `1.0`, `1.1` or `2`."""
         self._given_method = method
-        """Whoever made the request has checked it."""
+        """The caller has checked that it is a token."""
         self.method = method
         self.scheme = scheme
         """`http` or `https`: what the client spoke, or what a trusted proxy says that it did."""

@@ -48,12 +48,10 @@ class _Rule:
         self._key = key
         self._read_limit = NumberReader(limit)
         self._read_window_s = NumberReader(window_s)
-        self._is_constant = False
         self._limit, self._window_s = 0, 0.0
         self._begin = b""
         """The line of the limit, and the name of the next line; empty if the limit differs between requests."""
         if not (isinstance(limit, str) or isinstance(window_s, str)):
-            self._is_constant = True
             self._limit, self._window_s = limit, window_s
             self._begin = b"%b%d\r\n%b" % (self._limit_line, limit, self._left_line)
 
@@ -62,7 +60,7 @@ class _Rule:
         key = self._key.read(request)
         if key is None:
             return None
-        if self._is_constant:
+        if self._begin:
             return _Count(self, key, self._limit, self._window_s)
         limit, window_s = int(self._read_limit.read(request)), self._read_window_s.read(request)
         return _Count(self, f"{limit} {window_s:g} {key}", limit, window_s)
@@ -157,9 +155,9 @@ class LimitCount(Plugin[LimitCountConfig]):
         is_sliding = self.config.window_type == "sliding"
         try:
             for count in counts:
-                place = f"{count.rule.headers[0]}|{count.window_s:g}|{count.key}"
-                place = f"headgate:limit-count:{self._identity}|{place}"
-                counted = await self._shared.count(place, count.limit, count.window_s, is_sliding=is_sliding)
+                rule, window_s = count.rule, count.window_s
+                place = f"headgate:limit-count:{self._identity}|{rule.headers[0]}|{window_s:g}|{count.key}"
+                counted = await self._shared.count(place, count.limit, window_s, is_sliding=is_sliding)
                 count.is_within, count.left = counted.is_within, counted.left
                 count.reset_s = math.ceil(counted.reset_s)
         except StoreError as error:

@@ -85,7 +85,7 @@ class _Uuids:
 
 
 def _write_uuids(count: int) -> str:
-    """Write so many one behind the other: column by column, which takes an eighth of the time of one by one."""
+    """Write so many one behind the other, column by column: one by one they take more than twice the instructions."""
     digits = secrets.token_hex(16 * count).encode()
     text = bytearray(b"-" * (36 * count))
     for column, place in enumerate(_DIGITS):
