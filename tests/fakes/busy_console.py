@@ -13,6 +13,7 @@ from fakes.peers.echo import EchoServer
 from fakes.stack import Stack
 from fakes.translator.manifests import ingress, service, write
 from headgate.common.service.tasks import cancel
+from headgate.console.commands import ANSWER_S
 
 HOST = "shop.example"
 FAILING = "broken.example"
@@ -34,7 +35,7 @@ class BusyConsole:
         """Return a page, and note how long it took."""
 
         def read() -> str:
-            with urlopen(f"{self.url}{path}", timeout=30) as answer:
+            with urlopen(f"{self.url}{path}", timeout=ANSWER_S) as answer:
                 return str(answer.read().decode())
 
         began = time.perf_counter()

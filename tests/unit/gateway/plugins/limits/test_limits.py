@@ -43,6 +43,13 @@ async def test_answers_tell_what_is_left_of_the_count(clock) -> None:
     assert third.status == 429
 
 
+@pytest.mark.parametrize("now", [10.00033, 123.456, 1541.1])
+async def test_a_window_that_begins_is_told_as_long_as_it_is(clock, now: float) -> None:
+    clock.now = now  # (10.00033 + 60) - 10.00033 is more than 60
+    plugins = limited("limit-count", {"count": 2, "time_window": 60}, clock)
+    assert (await exchanged(plugins, request())).headers.get("X-RateLimit-Reset") == "60"
+
+
 async def test_headers_may_be_left_out(clock) -> None:
     config = {"count": 2, "time_window": 60, "show_limit_quota_header": False}
     response = await exchanged(limited("limit-count", config, clock), request())

@@ -67,7 +67,10 @@ class FixedWindows(Windows):
             window.count += 1
             if peers is not None:
                 peers.write(window.place, window.count, 0.0, 0.0, window.ends)
-        return is_within, max(limit - window.count - elsewhere, 0), math.ceil(window.ends - now)
+        left_s = window.ends - now
+        if left_s > window_s:  # by a rounding of floats: a window of 600 s said 601 at one of a hundred instants
+            left_s = window_s
+        return is_within, max(limit - window.count - elsewhere, 0), math.ceil(left_s)
 
 
 def _join(window: _Window, peers: Peers, now: float) -> int:
