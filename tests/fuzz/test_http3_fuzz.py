@@ -56,6 +56,11 @@ def test_frames_that_come_byte_by_byte(came: list[Came]) -> None:
     check_http3(pieces)
 
 
+@pytest.mark.parametrize("kind", ["stop", "reset"])
+def test_a_request_may_come_behind_its_cancellation(kind: str) -> None:
+    check_http3([Came(0, kind=kind), Came(0, _head([], True), True)])
+
+
 @pytest.mark.parametrize("end", [False, True])
 def test_a_request_is_answered(end: bool) -> None:
     check_http3([Came(0, _head([], True), end)])

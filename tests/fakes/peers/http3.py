@@ -166,6 +166,13 @@ class Http3Client(QuicConnectionProtocol):
         self.transmit()
         return stream_id
 
+    def begin_nothing(self) -> int:
+        """Open a stream on which nothing is sent yet, to end it first, as where a lost packet comes later."""
+        stream_id = self.quic.get_next_available_stream_id()
+        self.answers[stream_id] = Answer()
+        self.quic._get_or_create_stream_for_send(stream_id)  # noqa: SLF001 - it ends known streams alone
+        return stream_id
+
     async def ask(self, path: str = "/", host: str = "a.example", body: bytes | None = None, **more: object) -> Answer:
         """Send a request, and wait for its answer."""
         stream_id = self.begin(head_of(path, host, "GET" if body is None else "POST", **more), end=body is None)

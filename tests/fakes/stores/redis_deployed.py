@@ -11,16 +11,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import redis.exceptions
 from cryptography.x509 import IPAddress
 
 from fakes.gateway.ports import free_port
 from fakes.gateway.tls import Authority
 from fakes.stores.redis import USERS_FILE, eventually, redis_binary
+from headgate.common.errors import StoreUnavailable
 from headgate.common.stores.redis.target import Login, RedisTarget, Server
 from headgate.common.stores.redis.wire import ask_alone, dial, hang_up
 
 DEPLOYED = USERS_FILE.parent
 SERVICE = "headgate"
+_BOUND_S = 60.0
 SENTINEL, SERVER = "sentinel.conf", "redis.conf"
 
 
@@ -102,12 +105,18 @@ class DeployedRedis:
             assert await self.ask(each, Login("reloader", "reloader-password"), "ACL", "LOAD") == b"OK"
 
     async def ask(self, server: DeployedServer, login: Login, *words: str) -> Any:
-        """Send one command on a connection of its own."""
-        wire = await dial(self.target("translator"), server.server, login)
-        try:
-            return await ask_alone(wire, 5.0, *words)
-        finally:
-            await hang_up(wire)
+        """Send one command on a connection of its own, again where a busy machine was too late."""
+        async with asyncio.timeout(_BOUND_S):
+            while True:
+                try:
+                    wire = await dial(self.target("translator"), server.server, login)
+                    try:
+                        return await ask_alone(wire, _BOUND_S, *words)
+                    finally:
+                        await hang_up(wire)
+                except StoreUnavailable as error:
+                    if not isinstance(error.__cause__, TimeoutError | redis.exceptions.TimeoutError):
+                        raise
 
     async def replication(self, server: DeployedServer) -> dict[str, str]:
         """What a server says of its role."""

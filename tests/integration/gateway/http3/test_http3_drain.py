@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from fakes.gateway.proxied import OK, Conversation, answering
 from fakes.gateway.served import at, named, origins, served, site
 from fakes.peers.http3 import head_of, http3_client
@@ -48,6 +50,38 @@ async def test_a_connection_that_rests_is_closed() -> None:
         assert (await client.ask()).status == 200
         await asyncio.wait_for(proxy.server.drain(20), 10)
         assert (await client.until_closed()).error_code == 0x100
+
+
+@pytest.mark.parametrize("ends", [False, True])
+async def test_a_request_that_comes_behind_its_cancellation_is_not_made_and_keeps_no_connection(ends: bool) -> None:
+    async with (
+        origins(answering(OK)) as (origin,),
+        served(at(origin.port), site(), config=QUICKLY, http3=True) as proxy,
+        http3_client(proxy.https_port) as client,
+    ):
+        stream_id = client.begin_nothing()
+        client.quic.stop_stream(stream_id, 0x10C)
+        client.transmit()
+        client.http.send_headers(stream_id, head_of("/cancelled"), ends)
+        client.transmit()
+        assert (await client.answers[stream_id].until_over()).reset == 0x10C
+        assert (await client.ask("/other")).status == 200
+        assert [head.split()[1] for head in origin.heads] == [b"/other"]
+        await asyncio.wait_for(proxy.server.drain(20), 10)
+        assert (await client.until_closed()).error_code == 0x100
+
+
+async def test_a_stream_that_is_reset_before_a_request_came_is_reset_by_us_too() -> None:
+    async with (
+        origins(answering(OK)) as (origin,),
+        served(at(origin.port), site(), config=QUICKLY, http3=True) as proxy,
+        http3_client(proxy.https_port) as client,
+    ):
+        stream_id = client.begin_nothing()
+        client.quic.reset_stream(stream_id, 0x10C)
+        client.transmit()
+        assert (await client.answers[stream_id].until_over()).reset == 0x10C
+        assert (await client.ask()).status == 200
 
 
 async def test_what_is_not_over_in_time_is_cut_off() -> None:

@@ -200,7 +200,7 @@ class Http3Connection:
         if stream is not None:
             stream.ended = True
         self._ignored.discard(stream_id)
-        self._cancel(stream, stream_id)
+        self._cancel(stream, stream_id, ended=True)
 
     def stop_sending(self, stream_id: int) -> None:
         """Forget a request of whose answer the client wants no more; QUIC has reset our side of its stream."""
@@ -209,16 +209,19 @@ class Http3Connection:
         if stream_id == self._control_id:
             self._close(CLOSED_CRITICAL_STREAM, "our control stream was refused")
             return
+        self._cancel(self._streams.get(stream_id), stream_id, ended=False)
         self._tails.pop(stream_id, None)
-        self._cancel(self._streams.get(stream_id), stream_id)
 
-    def _cancel(self, stream: Stream | None, stream_id: int) -> None:
-        if stream is None:
-            self.take_control()
+    def _cancel(self, stream: Stream | None, stream_id: int, *, ended: bool) -> None:
+        if stream is not None:
+            self._spend_reset()
+            if not self.closed:
+                self.drop(stream, REQUEST_CANCELLED)
             return
-        self._spend_reset()
-        if not self.closed:
-            self.drop(stream, REQUEST_CANCELLED)
+        self.take_control()
+        if not stream_id & 3 and stream_id not in self._tails:
+            # It overtook the request, of which nothing was wanted any more: answered, it would be so to nobody.
+            self._end_stream(stream_id, REQUEST_CANCELLED, ended=ended)
 
     def stream_finished(self, stream_id: int) -> None:
         """Note that a client has everything of a stream, and nothing more will come of it."""
