@@ -166,11 +166,11 @@ class Http3Client(QuicConnectionProtocol):
         self.transmit()
         return stream_id
 
-    def begin_nothing(self) -> int:
-        """Open a stream on which nothing is sent yet, to end it first, as where a lost packet comes later."""
+    def open_stream(self) -> int:
+        """Open a stream and send nothing on it, so that it can be reset or stopped before its request."""
         stream_id = self.quic.get_next_available_stream_id()
         self.answers[stream_id] = Answer()
-        self.quic._get_or_create_stream_for_send(stream_id)  # noqa: SLF001 - it ends known streams alone
+        self.quic._get_or_create_stream_for_send(stream_id)  # noqa: SLF001 - aioquic resets and stops only streams that it knows
         return stream_id
 
     async def ask(self, path: str = "/", host: str = "a.example", body: bytes | None = None, **more: object) -> Answer:

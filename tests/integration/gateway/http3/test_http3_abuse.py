@@ -34,7 +34,7 @@ async def test_rapid_resets_end_the_connection() -> None:
         http3_client(proxy.https_port) as client,
     ):
         async with asyncio.timeout(60):
-            while client.terminated is None:  # cancellations that overtake their requests have a budget of their own
+            while client.terminated is None:  # a slow gateway gives less credit for streams, so that some wait unsent
                 for _ in range(20):
                     client.quic.stop_stream(client.begin(head_of("/stay"), end=True), 0x10C)
                 client.transmit()

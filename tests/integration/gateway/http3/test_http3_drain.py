@@ -59,7 +59,7 @@ async def test_a_request_that_comes_behind_its_cancellation_is_not_made_and_keep
         served(at(origin.port), site(), config=QUICKLY, http3=True) as proxy,
         http3_client(proxy.https_port) as client,
     ):
-        stream_id = client.begin_nothing()
+        stream_id = client.open_stream()
         client.quic.stop_stream(stream_id, 0x10C)
         client.transmit()
         client.http.send_headers(stream_id, head_of("/cancelled"), ends)
@@ -77,7 +77,7 @@ async def test_a_stream_that_is_reset_before_a_request_came_is_reset_by_us_too()
         served(at(origin.port), site(), config=QUICKLY, http3=True) as proxy,
         http3_client(proxy.https_port) as client,
     ):
-        stream_id = client.begin_nothing()
+        stream_id = client.open_stream()
         client.quic.reset_stream(stream_id, 0x10C)
         client.transmit()
         assert (await client.answers[stream_id].until_over()).reset == 0x10C

@@ -64,7 +64,7 @@ async def test_what_means_nothing_is_counted_on_streams_of_one_direction(data: b
 async def test_streams_that_end_before_they_say_what_they_are_are_counted() -> None:
     async with served(site(), http3=True) as proxy, http3_client(proxy.https_port) as client:
         async with asyncio.timeout(30):
-            while client.terminated is None:  # what is counted is forgotten with time: a number alone may be too few
+            while client.terminated is None:  # the budget fills up again with time: a fixed number may be too few
                 for _ in range(50):
                     stream_id = client.quic.get_next_available_stream_id(is_unidirectional=True)
                     client.quic.send_stream_data(stream_id, b"", end_stream=True)

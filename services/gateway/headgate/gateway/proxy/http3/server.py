@@ -220,7 +220,7 @@ class Http3Connection:
             return
         self.take_control()
         if not stream_id & 3 and stream_id not in self._tails:
-            # It overtook the request, of which nothing was wanted any more: answered, it would be so to nobody.
+            # The client cancelled before the request arrived, as where a packet was lost: pass over what still arrives.
             self._end_stream(stream_id, REQUEST_CANCELLED, ended=ended)
 
     def stream_finished(self, stream_id: int) -> None:

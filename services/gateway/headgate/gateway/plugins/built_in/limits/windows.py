@@ -68,7 +68,7 @@ class FixedWindows(Windows):
             if peers is not None:
                 peers.write(window.place, window.count, 0.0, 0.0, window.ends)
         left_s = window.ends - now
-        if left_s > window_s:  # by a rounding of floats: a window of 600 s said 601 at one of a hundred instants
+        if left_s > window_s:  # (now + window_s) - now may be rounded up, and the next second would be told
             left_s = window_s
         return is_within, max(limit - window.count - elsewhere, 0), math.ceil(left_s)
 
